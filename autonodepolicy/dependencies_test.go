@@ -33,8 +33,8 @@ func TestGoModHasTwoRequirements(t *testing.T) {
 	}
 }
 
-// modules are those that k8s.io/api and k8s.io/apimachinery 0.36 are made of themselves, by their go.mod files.
-// HyperShift has all of them, since it requires both (U2); a module beyond them would be one that it has to add.
+// modules are the modules that k8s.io/api and k8s.io/apimachinery 0.36 require in their go.mod files. HyperShift
+// requires both, and so has all of them (U2). It would have to add any other module.
 var modules = []string{
 	"github.com/fxamacker/cbor/v2", "github.com/go-logr/logr", "github.com/joiner-autoscaler/joiner/autonodepolicy",
 	"github.com/json-iterator/go",

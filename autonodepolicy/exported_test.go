@@ -1,4 +1,4 @@
-// Package autonodepolicy_test holds the promise of the module: what it exports, and what it is made of.
+// Package autonodepolicy_test checks the promises of the module: what it exports, and what it depends on.
 package autonodepolicy_test
 
 import (
@@ -28,7 +28,7 @@ type name struct {
 	documented bool
 }
 
-// nothing that is exported changes or goes unseen: the list is what upstream relies on.
+// no exported name changes or disappears unnoticed: upstream relies on the list.
 func TestExportedNames(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -102,7 +102,7 @@ func parse(t *testing.T, folder string, wanted func(base string) bool) []*ast.Fi
 	return files
 }
 
-// exported lists what a package exports, sorted. Deep copies are generated and left out.
+// exported returns the exported names of a package, sorted. It omits deep copies, which are generated.
 func exported(t *testing.T, folder string) []name {
 	t.Helper()
 	var names []name
@@ -136,7 +136,7 @@ func receiver(d *ast.FuncDecl) string {
 	return kind.(*ast.Ident).Name
 }
 
-// declared lists the names of a specification: of a struct its exported fields as well.
+// declared returns the names of a specification, with the exported fields of a struct.
 func declared(t *testing.T, d *ast.GenDecl, spec ast.Spec) []name {
 	t.Helper()
 	var names []name

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/policy"
 )
 
-// The operator keeps everybody else from writing what it makes, and takes away what it is not to protect (R34 to R37,
-// G5).
+// The operator keeps everybody else from writing what it makes, and deletes protections that are not wanted (R34 to
+// R37, G5).
 func ExamplePolicies() {
 	for _, rule := range []admission.NodeClaimRule{
 		admission.NodeClaimsAuto, admission.NodeClaimsByContent, admission.NodeClaimsOpen,
@@ -45,15 +45,11 @@ func ExampleClaimRule() {
 	// true [] <nil>
 	// entries0 has(object.spec.requirements) ? object.spec.requirements.filter(r, r.key == 'team') : []
 	// values0 {'blue': 0, 'red': 0}
-	// has(object.spec.nodeClassRef) && ((object.spec.nodeClassRef.group == 'karpenter.k8s.aws' &&
-	// object.spec.nodeClassRef.kind == 'EC2NodeClass' && object.spec.nodeClassRef.name in {'default': 0}))
-	// (!has(object.metadata.labels) || ((!('team' in object.metadata.labels) || object.metadata.labels['team'] in
-	// variables.values0))) && !variables.entries0.exists(r, r.operator == 'DoesNotExist') && variables.entries0.size()
-	// == 1 && variables.entries0.exists(r, r.operator == 'In' && has(r.values) && r.values.all(v, v in
-	// variables.values0))
+	// has(object.spec.nodeClassRef) && ((object.spec.nodeClassRef.group == 'karpenter.k8s.aws' && object.spec.nodeClassRef.kind == 'EC2NodeClass' && object.spec.nodeClassRef.name in {'default': 0}))
+	// (!has(object.metadata.labels) || ((!('team' in object.metadata.labels) || object.metadata.labels['team'] in variables.values0))) && !variables.entries0.exists(r, r.operator == 'DoesNotExist') && variables.entries0.size() == 1 && variables.entries0.exists(r, r.operator == 'In' && has(r.values) && r.values.all(v, v in variables.values0))
 }
 
-// What would cost too much is left out, and named: the guest is not wholly protected then.
+// Labels whose expression would cost too much are left out, and named: then the guest is not wholly protected.
 func ExampleClaimRule_Protection() {
 	many := func(first rune) fold.Requirement {
 		entry := fold.Requirement{Key: "team", Operator: fold.NotIn}

@@ -9,9 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/policy"
 )
 
-// FuzzClaimRule: whatever the policy, the names of node classes and the users are, nothing panics, and no text of
-// theirs gets out of its literal (A-27). That the expressions say the right thing is tested with the API server's own
-// evaluation.
+// FuzzClaimRule: for any policy, names of node classes and users, nothing panics, and none of their texts escapes from
+// its literal (A-27). The meaning of the expressions is tested with the API server's own evaluation.
 func FuzzClaimRule(f *testing.F) {
 	f.Add("a", "In", "x", "default")
 	f.Add("kubernetes.io/arch", "NotIn", "amd64", `'\`)
@@ -45,7 +44,7 @@ func FuzzClaimRule(f *testing.F) {
 	})
 }
 
-// outsideOfLiterals is an expression without what stands between quotes.
+// outsideOfLiterals returns an expression without the text between quotes.
 func outsideOfLiterals(expression string) string {
 	var b strings.Builder
 	quoted, escaped := false, false

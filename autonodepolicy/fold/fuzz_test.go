@@ -25,8 +25,8 @@ func list(text string) []fold.Requirement {
 	return entries
 }
 
-// FuzzOf: whatever the entries are, nothing panics; what is left lies within each of them that can be understood, and
-// is written such that it reads back the same.
+// FuzzOf: for any entries, nothing panics. The result lies within each valid entry, and reads back the same from its
+// terms.
 func FuzzOf(f *testing.F) {
 	for _, seed := range []string{
 		"", "a In x y", "a In x\na In y", "a Gt 3\na Lt 9\na NotIn 5", "a Lt 0", "a Gt 9223372036854775807",

@@ -20,7 +20,7 @@ func provided() *policy.Policy {
 	}
 }
 
-// The policy's entries come first; what both leave is what nodes may be (R10, R11).
+// The policy's entries come first; nodes must satisfy both (R10, R11).
 func ExampleMergeRequirements() {
 	class, _ := policy.ResolveNodeClass(nil)
 	var merged policy.Merged = policy.MergeRequirements(provided(), policy.Pool{
@@ -39,7 +39,7 @@ func ExampleMergeRequirements() {
 	// node.kubernetes.io/instance-type=m5.xlarge true
 }
 
-// A pool of which nothing is left is written all the same, and its user told (R13, G9).
+// A pool with nothing left is written all the same, and its user told (R13, G9).
 func ExampleMerged_Compatible() {
 	merged := policy.MergeRequirements(provided(), policy.Pool{
 		Name: "web", Requirements: []fold.Requirement{
@@ -54,11 +54,10 @@ func ExampleMerged_Compatible() {
 	}
 	// Output:
 	// 2 true NoCompatibleInstanceTypes
-	// node.kubernetes.io/instance-type: the policy allows In [m5.large, m5.xlarge], this pool In [c5.xlarge]: nothing
-	// is left
+	// node.kubernetes.io/instance-type: the policy allows In [m5.large, m5.xlarge], this pool In [c5.xlarge]: nothing is left
 }
 
-// minValues is never lowered; that it cannot be had is told (G11).
+// minValues is never lowered; if it cannot be met, the user is told (G11).
 func ExampleShortage() {
 	merged := policy.MergeRequirements(provided(), policy.Pool{
 		Name: "web", Requirements: []fold.Requirement{{Key: instanceType, Operator: fold.Exists, MinValues: new(3)}},
@@ -70,8 +69,8 @@ func ExampleShortage() {
 	// Output: node.kubernetes.io/instance-type: minValues is 3, but only In [m5.large, m5.xlarge] is left
 }
 
-// On a label that instance types may lack, Karpenter takes a contradiction for permission: an entry that nothing
-// satisfies closes the pool (G10, K2).
+// For a label that instance types may lack, Karpenter launches nodes in spite of a contradiction. So an entry that
+// nothing satisfies closes the pool (G10, K2).
 func ExampleVocabulary() {
 	red := &policy.Policy{Requirements: []fold.Requirement{{Key: "team", Operator: fold.In, Values: []string{"red"}}}}
 	blue := policy.Pool{
@@ -85,7 +84,7 @@ func ExampleVocabulary() {
 	// false
 }
 
-// A policy that is not valid is never applied. Its provider is told why, its users only that (R8, G14).
+// An invalid policy is never applied. Its provider is told why; its users are told only that (R8, G14).
 func ExampleCheck() {
 	bad := policy.Policy{Requirements: []fold.Requirement{
 		{Key: "team", Operator: fold.In, Values: []string{"red"}},
@@ -97,9 +96,9 @@ func ExampleCheck() {
 	merged := policy.MergeRequirements(&bad, policy.Pool{Name: "web"}, nil)
 	fmt.Println(merged.Requirements == nil, merged.Compatible().Status == policy.Unknown)
 	// Output:
-	// ConflictingRequirements spec.nodePoolDefaults.requirements[0], [1]: contradict each other: no value of team
-	// satisfies them all; leave at least one policy of the provider: is not valid, and so not applied; what was
-	// applied before stays true true
+	// ConflictingRequirements spec.nodePoolDefaults.requirements[0], [1]: contradict each other: no value of team satisfies them all; leave at least one
+	// policy of the provider: is not valid, and so not applied; what was applied before stays
+	// true true
 }
 
 // The root volume of a policy replaces the user's; what the policy leaves open is the default (G8).

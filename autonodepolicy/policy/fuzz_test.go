@@ -30,8 +30,8 @@ func list(text string) []fold.Requirement {
 	return entries
 }
 
-// FuzzMergeRequirements: whatever policy and pool say, nothing panics, what is refused says why, and what is written
-// has the policy's entries first, is not too long and never wider than the policy (X-08, A-27).
+// FuzzMergeRequirements: for any policy and pool, nothing panics, and a refusal says why. A written list has the
+// policy's entries first, is not too long, and is never wider than the policy (X-08, A-27).
 func FuzzMergeRequirements(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"", "", ""}, {"a In x y", "a NotIn x", "a x"}, {"a In x\na Lt 3", "", ""}, {" Gte -1", "", ""},
@@ -79,13 +79,13 @@ func FuzzMergeRequirements(f *testing.F) {
 	})
 }
 
-// endless are texts that Kubernetes takes seconds to minutes to parse, before any function of the module sees them:
-// tiny numbers, exponents beyond 32 bits, which turn into those of tiny ones, and large exponents behind more digits
-// than 64 bits hold, which it writes out. The definition of AutoNodePolicy refuses exponents of more than two digits.
+// endless matches texts that Kubernetes takes seconds to minutes to parse, before any function of the module sees
+// them: tiny numbers; exponents beyond 32 bits, which wrap to tiny ones; and large exponents after more digits than 64
+// bits hold, which it writes out. The CRD of AutoNodePolicy refuses exponents of more than two digits.
 var endless = regexp.MustCompile(`[eE](-[0-9]{4,}|\+?[0-9]{10,})$|^[^eE]{18,}[eE]\+?[0-9]{6,}$`)
 
-// FuzzRootVolume: whatever a policy says of the root volume, nothing panics, and what passes the check has a size that
-// an EC2NodeClass accepts (K6, A-27).
+// FuzzRootVolume: whatever a policy says about the root volume, nothing panics. A volume that passes the check has a
+// size that an EC2NodeClass accepts (K6, A-27).
 func FuzzRootVolume(f *testing.F) {
 	f.Add("75Gi", "gp3", int64(0), int64(0))
 	f.Add("76800Mi", "IO1", int64(100), int64(0))

@@ -81,8 +81,8 @@ func TestK01_EachSettingOfTheTableIsAFlag(t *testing.T) {
 	}
 }
 
-// K-01, K-02: flags may have one dash, as Go's own do. One that there is none of is refused with the nearest one, or
-// is told and left out together with its value.
+// K-01, K-02: flags may have one dash, as Go's own do. An unknown flag is refused, and the nearest one is suggested;
+// or it is reported and ignored, together with its value.
 func TestK02_UnknownFlags(t *testing.T) {
 	t.Parallel()
 	nowhere := []string{"--kubeconfig", commandlinetest.Kubeconfig(t, "http://127.0.0.1:1"), "-metrics-port=0",
@@ -111,9 +111,9 @@ func TestK02_UnknownFlags(t *testing.T) {
 	}
 }
 
-// K-03: a variable of Karpenter's that cannot be read has its default, and an ERROR says so; with --strict-settings,
-// and as a flag, it is refused. A variable of ours is refused in any case. A batch that may idle longer than it may
-// last is cut.
+// K-03: a variable of Karpenter's that cannot be read gets its default, and an ERROR says so. With --strict-settings
+// it is refused, as a flag always is. A variable of ours is refused in any case. A batch whose idle time is longer
+// than its maximum is cut.
 func TestK03_VariablesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	nowhere := []string{"--kubeconfig", commandlinetest.Kubeconfig(t, "http://127.0.0.1:1"), "--metrics-port=0",

@@ -25,9 +25,9 @@ func issued(t *testing.T, from time.Time, lifetime time.Duration, hosts ...strin
 
 const host = "hook.space.svc"
 
-// V-20, X-12: two replicas whose files are replaced, with another authority, two minutes apart: no request with a new
-// connection fails, of clients that hear of the published bundle three minutes late; both end with the new
-// certificate, the old authority is published no more, and nobody writes any longer.
+// V-20, X-12: the files of two replicas are replaced two minutes apart, with another authority. Clients learn of the
+// published bundle three minutes late. No request with a new connection fails. In the end, both replicas have the new
+// certificate, the old authority is not published any more, and nobody writes.
 func TestGivenCertificatesAreReplacedUnderRequests(t *testing.T) {
 	t.Parallel()
 	now := began()
@@ -93,8 +93,8 @@ func TestGivenCertificatesAreReplacedUnderRequests(t *testing.T) {
 	}
 }
 
-// V-20: what cannot be served is refused with the file and the reason: at the start, and later without an end to what
-// is served, and not before it was read twice, since files are not replaced all at once.
+// V-20: files that cannot be served are refused with their name and the reason: at the start; and later, when read
+// twice, since files are not replaced all at once. Then the old ones are still served.
 func TestBadGivenCertificatesAreNamed(t *testing.T) {
 	t.Parallel()
 	now := began()
@@ -146,7 +146,8 @@ func TestBadGivenCertificatesAreNamed(t *testing.T) {
 	}
 }
 
-// V-20: when what is served has expired its successor waits for nothing, and without one that is said.
+// V-20: when the served certificate has expired, its successor is served at once. Without a successor, there is an
+// error.
 func TestAnExpiredGivenCertificate(t *testing.T) {
 	t.Parallel()
 	now := began()

@@ -20,7 +20,7 @@ func terms() Terms {
 
 func began() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// shared is a Secret in memory, and so is board a target. Meanwhile is called before and after every access.
+// shared is a Secret in memory; board is a target in memory. meanwhile is called before and after every access.
 type shared struct {
 	data      map[string][]byte
 	version   int
@@ -97,8 +97,8 @@ func newFleet(t *testing.T, seed uint64, replicas int) *fleet {
 	return f
 }
 
-// meanwhile is what happens between two accesses of a replica: nothing, time, or whole steps of another replica. The
-// replica at each depth is another one, since none is in two steps at once.
+// meanwhile is what happens between two accesses of a replica: nothing, time passes, or another replica makes whole
+// steps. Each depth has its own replica, since none is in two steps at once.
 func (f *fleet) meanwhile() {
 	if f.alone {
 		return
@@ -127,8 +127,8 @@ func (f *fleet) step() {
 	f.check()
 }
 
-// check is the law: whatever a replica that may be called serves is trusted by whoever believes a target, and it is
-// valid unless the replica has not looked for longer than is left of a certificate when it is renewed.
+// check is the law: a ready replica serves only what clients of the targets trust. It is also valid, unless the
+// replica has not stepped for longer than the rest of a certificate's lifetime at its renewal.
 func (f *fleet) check() {
 	f.t.Helper()
 	for i, keeper := range f.replicas {
@@ -168,8 +168,8 @@ func trusts(bundle []byte, served *tls.Certificate, now time.Time) error {
 	return err
 }
 
-// at every moment of a renewal, between any two accesses of any replica, who believes the published bundle
-// trusts what is served: also by replicas that sleep in the middle of a step, or for weeks.
+// at every moment of a renewal, between any two accesses of any replica, clients with the published bundle trust
+// what is served, even by replicas that sleep in the middle of a step, or for weeks.
 func TestWhatIsServedIsAlwaysTrusted(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {

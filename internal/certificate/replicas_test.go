@@ -125,7 +125,7 @@ func TestReplicasAgree(t *testing.T) {
 	}
 }
 
-// What cannot be used is said, by name; somebody else's Secret is left alone, and a replica is not ready without its
+// Errors name what cannot be used. Somebody else's Secret is left alone, and a replica is not ready without its
 // target.
 func TestWhatIsInTheWayIsNamed(t *testing.T) {
 	t.Parallel()
@@ -179,7 +179,7 @@ func TestNoRequestFailsForARenewal(t *testing.T) {
 	defer server.Close()
 	renewals := 0
 	for range rounds {
-		// Clients hear of a bundle late: they ask with the one of before this step, while it is made.
+		// Clients learn of a bundle late: during this step, they use the one from before it.
 		bundle, at := b.bundle, now
 		var all sync.WaitGroup
 		for range clients {

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// targets are given a path that ends in a token, which is another one for each certificate. Every replica
-// accepts what a target may have: before it is given out, while it is, and five minutes after no target has it any
-// more, though a replica may step late.
+// targets get a path that ends in a token, which differs for each certificate. Every replica accepts each token
+// that a target may have: before targets get it, while they have it, and for five minutes after the last target lost
+// it, even if a replica steps late.
 func TestA14_TargetsAreCalledByATokenThatIsRenewed(t *testing.T) {
 	t.Parallel()
 	const base = "/node-scheduling"

@@ -78,8 +78,8 @@ func TestK24_AdoptDefinitions(t *testing.T) {
 	}
 }
 
-// K-24: the definition of CapacityBuffers comes with Karpenter's charts and with others: it is taken from Karpenter's
-// release and from nobody, and left to another release, with what to do then.
+// K-24: the definition of CapacityBuffers comes with Karpenter's charts and with others. It is adopted if it belongs
+// to Karpenter's release or to none. With another release it stays, and the output says what to do then.
 func TestK24_CapacityBuffersMayBeAnothers(t *testing.T) {
 	t.Parallel()
 	const name = "capacitybuffers.autoscaling.x-k8s.io"

@@ -66,7 +66,7 @@ func sends(t *testing.T, path string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) }
 }
 
-// TestU41_DumpAsksTheLeader: the pod that holds the lease, for what it planned with; the file has no names then,
+// TestU41_DumpAsksTheLeader: dump asks the pod that holds the lease what it planned with. The file then has no names,
 // and says where it is from.
 func TestU41_DumpAsksTheLeader(t *testing.T) {
 	t.Parallel()

@@ -78,8 +78,8 @@ func podOn(name, node string, owners ...metav1.OwnerReference) *corev1.Pod {
 		Spec: corev1.PodSpec{NodeName: node}}
 }
 
-// H14: the policy of the file and of Scheduler decide, the owner is what a user edits, the exit code tells whether
-// something is left, and nothing is written.
+// H14: the policy of the file and Scheduler's mode decide. The owner is the object that a user edits. The exit code
+// tells whether something is left to do. Nothing is written.
 func TestAuditOfACluster(t *testing.T) {
 	t.Parallel()
 	controller := func(kind, name string) metav1.OwnerReference {

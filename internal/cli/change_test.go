@@ -71,8 +71,8 @@ func running(t *testing.T, forbidden ...string) *fake.FakeDynamicClient {
 	return client
 }
 
-// TestU03_SimulateReadsTheCluster: without -f the cluster is planned for, and so are changes of it. Nothing is written
-// (U-18), and the Deployment's own controller makes its pods, so none is counted twice.
+// TestU03_SimulateReadsTheCluster: without -f, simulate plans for the cluster, and for changes of it. Nothing is
+// written (U-18). The Deployment's own controller makes its pods, so none is counted twice.
 func TestU03_SimulateReadsTheCluster(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -108,8 +108,7 @@ func TestU03_SimulateReadsTheCluster(t *testing.T) {
 	}
 }
 
-// TestU03_AManifestIsAppliedAsKubectlDoes: what an API server filled in is no difference, and its pods are not made
-// anew for it.
+// TestU03_AManifestIsAppliedAsKubectlDoes: defaults of the API server are no difference, and do not replace the pods.
 func TestU03_AManifestIsAppliedAsKubectlDoes(t *testing.T) {
 	t.Parallel()
 	const manifest = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {replicas: " +

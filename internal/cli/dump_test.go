@@ -162,8 +162,8 @@ func TestU06_WithAnotherSetting(t *testing.T) {
 	}
 }
 
-// P-22, B-20, K-53: a dump that is made from objects holds what the controller's flags say of costs, top and policy
-// check take them too.
+// P-22, B-20, K-53: a dump made from objects holds the costs and limits that flags of the controller state. The other
+// commands that plan take these flags, too.
 func TestP22_AllThatPlansTakesTheCosts(t *testing.T) {
 	t.Parallel()
 	d := understood(t, dumped(t, "--price-tolerance", "7", "--node-overhead-price", "0.03", "--max-nodes", "8",

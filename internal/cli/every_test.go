@@ -101,7 +101,7 @@ func calls() []call {
 	}
 }
 
-// TestU13_EveryCommandHasEveryForm: each form is written whole, says the same kind (U-29), and ends with the same exit
+// TestU13_EveryCommandHasEveryForm: each form is complete, states the same kind (U-29), and ends with the same exit
 // code (U-30).
 func TestU13_EveryCommandHasEveryForm(t *testing.T) {
 	t.Parallel()
@@ -152,8 +152,8 @@ func kindOf(unmarshal func([]byte, any) error, out string) string {
 	return content.APIVersion + " " + content.Kind
 }
 
-// TestU30_ExitCodesAreTheSameEverywhere: a finding is 1, and 0 with --exit-zero; a wrong call is 2 with and without
-// it, with nothing on standard output; whoever interrupts gets 130.
+// TestU30_ExitCodesAreTheSameEverywhere: a finding is 1, or 0 with --exit-zero. A wrong call is 2 with and without it,
+// and prints nothing on standard output. An interrupt is 130.
 func TestU30_ExitCodesAreTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, c := range calls() {
@@ -266,8 +266,7 @@ func TestU13_ColoursAreForTerminals(t *testing.T) {
 	}
 }
 
-// TestU36_NoClusterIsOneSentence: a server that cannot be reached is told with its address, and with what works
-// without it.
+// TestU36_NoClusterIsOneSentence: an unreachable server is reported with its address, and with what works without it.
 func TestU36_NoClusterIsOneSentence(t *testing.T) {
 	t.Parallel()
 	refused := &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api/v1/pods?limit=500", Err: &net.OpError{Op: "dial",
@@ -305,8 +304,8 @@ func TestU13_TheHelpIsGrouped(t *testing.T) {
 	}
 }
 
-// TestU13_TheNamespaceIsThatOfTheContext: as with kubectl, and default in files; -n and a name with a namespace come
-// first.
+// TestU13_TheNamespaceIsThatOfTheContext: as with kubectl, and default in files. -n and a name with a namespace take
+// precedence.
 func TestU13_TheNamespaceIsThatOfTheContext(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -70,8 +70,8 @@ func TestU04_ExplainReadsTheCluster(t *testing.T) {
 	}
 }
 
-// TestU19_MissingRightsShrinkTheAnswer: each right that is taken away is named; without pods, nodes or pools there is
-// no answer, and the rule that would allow one is told.
+// TestU19_MissingRightsShrinkTheAnswer: each missing right is named. Without pods, nodes or pools there is no answer,
+// but the rule that would allow one.
 func TestU19_MissingRightsShrinkTheAnswer(t *testing.T) {
 	t.Parallel()
 	for _, resource := range whatif.Resources() {

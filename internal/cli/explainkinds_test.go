@@ -25,8 +25,8 @@ func lease(holder, renewed string) string {
 
 const always = "2999-01-01T00:00:00.000000Z"
 
-// TestU19_WithoutACauseWhatIsLeftOutCounts: where no cause is found, each right that is missing ends the command with
-// 2: a cause may be behind it.
+// TestU19_WithoutACauseWhatIsLeftOutCounts: if no cause is found, each missing right ends the command with 2: it may
+// hide a cause.
 func TestU19_WithoutACauseWhatIsLeftOutCounts(t *testing.T) {
 	t.Parallel()
 	if code, out, failures := run(t, liveWith(t, nil, smallPod), "", "explain", "pod",
@@ -57,8 +57,8 @@ func TestU19_WithoutACauseWhatIsLeftOutCounts(t *testing.T) {
 	}
 }
 
-// TestU04_APoolIsToldOfItsLeader: the Lease says whether anybody acts on the pool. Where it may not be read, or is not
-// where it was looked for, that is said.
+// TestU04_APoolIsToldOfItsLeader: the Lease says whether anybody acts on the pool. The answer says so if the Lease may
+// not be read, or is not where it was looked for.
 func TestU04_APoolIsToldOfItsLeader(t *testing.T) {
 	t.Parallel()
 	const none = "whether a controller leads: there is no lease karpenter-leader-election: no controller runs, or"
@@ -94,8 +94,8 @@ func TestU04_APoolIsToldOfItsLeader(t *testing.T) {
 	}
 }
 
-// TestU19_AClassThatMayNotBeReadIsNotMissing: a pool that no controller has looked at names a class that is there, or
-// is not: without the right to list classes nobody knows.
+// TestU19_AClassThatMayNotBeReadIsNotMissing: no controller has looked at the pool yet. Without the right to list
+// classes, nobody knows whether its class exists.
 func TestU19_AClassThatMayNotBeReadIsNotMissing(t *testing.T) {
 	t.Parallel()
 	pool := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: fresh, uid: f}\nspec: {template: {spec: " +
@@ -112,7 +112,7 @@ func TestU19_AClassThatMayNotBeReadIsNotMissing(t *testing.T) {
 	}
 }
 
-// TestU04_AWorkloadIsReadWithItsReplicaSets: the pods of a Deployment are those of its ReplicaSets, so both have to be
+// TestU04_AWorkloadIsReadWithItsReplicaSets: the pods of a Deployment belong to its ReplicaSets, so both have to be
 // listed.
 func TestU04_AWorkloadIsReadWithItsReplicaSets(t *testing.T) {
 	t.Parallel()
@@ -194,8 +194,8 @@ func TestU04_APauseIsAmongAllCauses(t *testing.T) {
 	}
 }
 
-// TestU13_TheNearestKindAndName: a mistyped kind or name is answered with the nearest real one; kubectl's short names
-// will do.
+// TestU13_TheNearestKindAndName: a mistyped kind or name is answered with the nearest real one. kubectl's short names
+// work.
 func TestU13_TheNearestKindAndName(t *testing.T) {
 	t.Parallel()
 	simulate, explain := "../../examples/simulate", "../../examples/explain"

@@ -37,8 +37,8 @@ func (u *until) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// TestU05_TopWatches: what comes later is shown, and each resource but the leases is listed once however often it is
-// looked at.
+// TestU05_TopWatches: later changes are shown. Each resource but the leases is listed once, however often top looks at
+// it.
 func TestU05_TopWatches(t *testing.T) {
 	t.Parallel()
 	client := live(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 )
 
-// TestK54_HeadroomIsSetShownAndCleared: set writes the two annotations, over those that there are, and nothing else;
-// show says how it stands by the annotations and the condition; clear takes both away.
+// TestK54_HeadroomIsSetShownAndCleared: set writes the two annotations over existing ones, and nothing else. show
+// reads the annotations and the condition. clear removes both annotations.
 func TestK54_HeadroomIsSetShownAndCleared(t *testing.T) {
 	t.Parallel()
 	client := standing(t, nil)
@@ -66,8 +66,8 @@ func TestK54_HeadroomIsSetShownAndCleared(t *testing.T) {
 	}
 }
 
-// TestK54_WhatHeadroomShowFinds: what is not understood, and room that is not there, is a finding; what is not asked
-// for now is none.
+// TestK54_WhatHeadroomShowFinds: a value that is not understood is a finding, and so is room that is missing. Headroom
+// that is not asked for now is none.
 func TestK54_WhatHeadroomShowFinds(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

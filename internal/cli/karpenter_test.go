@@ -15,9 +15,9 @@ func eventOn(name, source, reason, at string) string {
 		"source: {component: %s}\nlastTimestamp: %q\n", name, name, reason, source, source, at)
 }
 
-// TestU20_WhereKarpenterDecidesThatIsSaid: the answer of pod, node and pool says whose it is, and ends with
-// Karpenter's own last event on the object, from a cluster; where Joiner leads, nobody does, or the Lease may not be
-// read, neither is there.
+// TestU20_WhereKarpenterDecidesThatIsSaid: for a pod, node or pool of a cluster, the answer says that Karpenter
+// decides. It ends with Karpenter's own last event on the object. If Joiner leads, nobody does, or the Lease may not
+// be read, neither is there.
 func TestU20_WhereKarpenterDecidesThatIsSaid(t *testing.T) {
 	t.Parallel()
 	const heading = "Karpenter decides here. By the same objects Joiner would say:\n"

@@ -172,8 +172,8 @@ func TestCheckOfACluster(t *testing.T) {
 	}
 }
 
-// V-25: each object is written as it is, and then v1beta1 is forgotten; a conflict is tried again, and what is gone
-// meanwhile needs nothing.
+// V-25: each object is written as it is, and then v1beta1 is removed from the stored versions. A conflict is tried
+// again. An object that is gone meanwhile needs nothing.
 func TestStorageIsMigrated(t *testing.T) {
 	t.Parallel()
 	client := cluster(t, definition, pool, clean)
@@ -232,8 +232,8 @@ func TestOwnersAreNamedInV1(t *testing.T) {
 	}
 }
 
-// V-25: whoever wrote v1beta1 before the migration is forgotten, and found again if it does so later; managers of
-// server-side apply keep their fields.
+// V-25: whoever wrote v1beta1 before the migration is removed from the managed fields, and found again after a later
+// write. Managers of server-side apply keep their fields.
 func TestOldWritersAreForgotten(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ entries, left string }{

@@ -36,8 +36,8 @@ func TestU13_NowIsTheTimeThatIsPlannedFor(t *testing.T) {
 	}
 }
 
-// TestU13_TimeoutGivesUp: a cluster that does not answer ends a command at its time, with 2 and one line that names
-// the flag.
+// TestU13_TimeoutGivesUp: if a cluster does not answer, the command ends in time, with 2 and one line that names the
+// flag.
 func TestU13_TimeoutGivesUp(t *testing.T) {
 	t.Parallel()
 	var out, failures strings.Builder

@@ -16,8 +16,8 @@ func notTyped() map[string]string {
 	}
 }
 
-// TestU12_CommandsOfPagesAreRun: each command that README and the pages of joinerctl show with its output is run, and
-// says that; or it is listed with the reason why not.
+// TestU12_CommandsOfPagesAreRun: README and the pages of joinerctl show commands with their output. Each is run and
+// must print that, or it is listed with the reason why not.
 func TestU12_CommandsOfPagesAreRun(t *testing.T) {
 	t.Parallel()
 	typed := regexp.MustCompile(`(?m)^\$ joinerctl (.+)$|^go run \./cmd/joinerctl (.+?) +#`)

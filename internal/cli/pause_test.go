@@ -56,8 +56,8 @@ func writes(client *fake.FakeDynamicClient) (verbs []string) {
 	return verbs
 }
 
-// TestU27_PauseAndResume: the switch is written where Joiner reads it, with reason and end; once more changes it;
-// resume takes it away. Nothing else is written.
+// TestU27_PauseAndResume: pause writes the switch where Joiner reads it, with reason and end. Another pause changes
+// it, and resume deletes it. Nothing else is written.
 func TestU27_PauseAndResume(t *testing.T) {
 	t.Parallel()
 	client := unpaused(t)
@@ -121,8 +121,8 @@ func TestU27_DryRunWritesNothing(t *testing.T) {
 	}
 }
 
-// TestU27_WhereThePauseIsWritten: in the namespace of Joiner's lease, or that of the flag; not where Karpenter leads,
-// and not where it is not clear who reads it. Where nobody reads it now, it says so.
+// TestU27_WhereThePauseIsWritten: in the namespace of Joiner's lease, or of the flag. It is not written if Karpenter
+// leads, or if it is not clear who reads it. If nobody reads it now, the output says so.
 func TestU27_WhereThePauseIsWritten(t *testing.T) {
 	t.Parallel()
 	const renewed = `renewTime: "2999-01-01T00:00:00.000000Z"`
@@ -164,8 +164,8 @@ func TestU27_WhereThePauseIsWritten(t *testing.T) {
 	}
 }
 
-// TestU27_PauseNeedsOneConfigMap: without any other right it is written all the same, and what could not be looked at
-// is told; without the right to write there is one line.
+// TestU27_PauseNeedsOneConfigMap: the pause is written without any other right, and notes say what could not be read.
+// Without the right to write there is one line.
 func TestU27_PauseNeedsOneConfigMap(t *testing.T) {
 	t.Parallel()
 	client := standing(t, []string{"leases", "pods", "nodeclaims", "nodes", "nodepools"}, "name: joiner-disruption",
@@ -192,8 +192,8 @@ func TestU27_PauseNeedsOneConfigMap(t *testing.T) {
 	}
 }
 
-// TestK27_StatusShowsTheGrace: that of the first start is a pause, until when it says; a pause that is on says more,
-// and one that is over nothing.
+// TestK27_StatusShowsTheGrace: status shows the grace of the first start as a pause with its end. A pause that is on
+// takes precedence, and a grace that is over is not shown.
 func TestK27_StatusShowsTheGrace(t *testing.T) {
 	t.Parallel()
 	takeover :=
@@ -247,7 +247,7 @@ func TestU18_WhatWritesSaysSo(t *testing.T) {
 	}
 }
 
-// TestU07_MigrateStorageAsks: on a terminal it asks, and without one it needs --yes; nothing is written before the
+// TestU07_MigrateStorageAsks: it asks on a terminal, and needs --yes without one. Nothing is written before the
 // answer.
 func TestU07_MigrateStorageAsks(t *testing.T) {
 	t.Parallel()

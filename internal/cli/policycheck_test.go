@@ -37,8 +37,8 @@ const kwokWrapper = "---\napiVersion: karpenter.hypershift.openshift.io/v1beta1\
 	"spec: {template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: " +
 	"[{key: kubernetes.io/arch, operator: In, values: [amd64]}]}}}\n"
 
-// TestU07_PolicyCheckEndsAsAllCommandsDo: 0 where nothing comes of the policy, 1 where something does, 2 where nothing
-// can be said (U-30).
+// TestU07_PolicyCheckEndsAsAllCommandsDo: 0 if the policy changes nothing, 1 if it does, 2 if there is no answer
+// (U-30).
 func TestU07_PolicyCheckEndsAsAllCommandsDo(t *testing.T) {
 	t.Parallel()
 	const fine = "{key: kubernetes.io/os, operator: In, values: [linux, windows]}"

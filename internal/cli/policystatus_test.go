@@ -33,8 +33,8 @@ func management(t *testing.T, answer error) *fake.FakeDynamicClient {
 	return client
 }
 
-// TestU07_PolicyStatusIsALineForEachPolicy: the page shows what is said of four hosted clusters; of a live management
-// cluster the same is said, by lists alone.
+// TestU07_PolicyStatusIsALineForEachPolicy: the page shows the output for four hosted clusters. For a live management
+// cluster the output is the same, and needs lists only.
 func TestU07_PolicyStatusIsALineForEachPolicy(t *testing.T) {
 	t.Parallel()
 	code, out, failures := ran(t, "", "policy", "status", "-f", "../../examples/policies")
@@ -68,7 +68,7 @@ func TestU07_PolicyStatusIsALineForEachPolicy(t *testing.T) {
 	}
 }
 
-// TestU19_PolicyStatusSaysWhatItNeeds: a right that is missing, and a cluster that has no policies, end it with 2 and
+// TestU19_PolicyStatusSaysWhatItNeeds: if a right is missing, or the cluster has no policies, it ends with 2 and says
 // what to do.
 func TestU19_PolicyStatusSaysWhatItNeeds(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
 )
 
-// TestU06_WhatDoesNotReplayIsNamedSo: a plan that the engine does not make again is written all the same, without
-// names, under a name that says so, and is an error.
+// TestU06_WhatDoesNotReplayIsNamedSo: a dump whose plan does not replay is written all the same, without names. Its
+// file name says so, and it is an error.
 func TestU06_WhatDoesNotReplayIsNamedSo(t *testing.T) {
 	t.Parallel()
 	s, err := enginetest.Parse("type m cpu=2 mem=8Gi od=0.1\npool p nodes=1\npod hidden-0..2 cpu=1500m")

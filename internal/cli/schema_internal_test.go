@@ -52,8 +52,8 @@ func spelled(t *testing.T) func(reflect.Type) *jsonschema.Schema {
 	}
 }
 
-// orNothing mends what invopop does not know: null stands where a pointer may be nil and its field is written all the
-// same, and a field with omitzero may be missing.
+// orNothing corrects what invopop does not know. A nil pointer without omitempty is written as null, and a field with
+// omitzero may be missing.
 func orNothing(of reflect.Type, s *jsonschema.Schema) {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()

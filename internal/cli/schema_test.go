@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 )
 
-// fits holds what a command printed as JSON to the published schema of its kind, and to no more than that (U-29).
-// Every test that asks for -o json is held to it.
+// fits checks a command's JSON against the published schema of its kind, with no field beyond it (U-29). It is run for
+// every test that asks for -o json.
 func fits(t *testing.T, code int, out string, args []string) {
 	t.Helper()
 	at := slices.Index(args, "-o")
@@ -62,8 +62,8 @@ func closed(s *spec.Schema) {
 	}
 }
 
-// TestU29_WhatIsNotInTheSchemaIsFound: the check itself finds a field that is not in the schema, one that is missing,
-// and one of another type.
+// TestU29_WhatIsNotInTheSchemaIsFound: the check itself finds a field that is not in the schema, a missing field, and
+// one of another type.
 func TestU29_WhatIsNotInTheSchemaIsFound(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../docs/schemas/PolicyStatus.json")

@@ -154,8 +154,8 @@ func TestU22_TheSameBytes(t *testing.T) {
 	}
 }
 
-// TestU36_SimulateSaysWhatIsWrong: each mistake is told with the field, the value and what is allowed, and ends with
-// 2.
+// TestU36_SimulateSaysWhatIsWrong: each mistake is reported with the field, the value and what is allowed, and ends
+// with 2.
 func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -281,9 +281,9 @@ func TestP22_TheDefaultTakesFewerNodes(t *testing.T) {
 	}
 }
 
-// P-22, B-20: simulate plans for a controller with a tolerance as that would: with fewer nodes, for no more than it
-// allows. What a node costs beside its price brings fewer as well, by the flag or by the pool's annotation, and is in
-// no price that is told.
+// P-22, B-20: simulate plans like a controller with a price tolerance: with fewer nodes, and within the allowed price.
+// An overhead for each node makes them fewer as well, whether a flag or the pool's annotation states it. The overhead
+// is in no printed price.
 func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
 	t.Parallel()
 	many := manyPods()

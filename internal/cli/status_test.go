@@ -57,8 +57,8 @@ func standing(t *testing.T, forbidden []string, replaced ...string) *fake.FakeDy
 	return client
 }
 
-// TestU24_StatusIsOneScreen: the page shows a cluster with something of everything, word for word; of a live one it
-// says the same.
+// TestU24_StatusIsOneScreen: the page shows, word for word, a cluster with something of everything. For a live cluster
+// status prints the same.
 func TestU24_StatusIsOneScreen(t *testing.T) {
 	t.Parallel()
 	code, out, failures := ran(t, "", "status", "-f", "../../examples/status")
@@ -123,7 +123,7 @@ func TestU24_WhoLeads(t *testing.T) {
 	}
 }
 
-// TestU19_StatusWithoutRights: what may not be read is named and nothing is said of it; without nodes, pools and
+// TestU19_StatusWithoutRights: what may not be read is named, and nothing is said about it. Without nodes, pools and
 // claims there is no status.
 func TestU19_StatusWithoutRights(t *testing.T) {
 	t.Parallel()
@@ -149,8 +149,8 @@ func TestU19_StatusWithoutRights(t *testing.T) {
 	}
 }
 
-// TestU30_StatusSaysHowItEnds: what is new needs no attention yet; where nothing is found and not all was read, that
-// is no 0.
+// TestU30_StatusSaysHowItEnds: new troubles need no attention yet. If nothing is found, but not everything was read,
+// that is not 0.
 func TestU30_StatusSaysHowItEnds(t *testing.T) {
 	t.Parallel()
 	quiet := []string{`status: "False", reason: NodeClassNotReady`, `status: "True", reason: Ready`}
@@ -178,8 +178,8 @@ func TestU30_StatusSaysHowItEnds(t *testing.T) {
 	}
 }
 
-// TestU21_StatusAddsUpWhatHasAPrice: in JSON a sum has no node without a price, and these are counted; no field
-// depends on the clock.
+// TestU21_StatusAddsUpWhatHasAPrice: in JSON, nodes without a price are in no sum, but counted. No field depends on
+// the clock.
 func TestU21_StatusAddsUpWhatHasAPrice(t *testing.T) {
 	t.Parallel()
 	_, first, _ := run(t, standing(t, nil), "", "status", "-o", "json")
@@ -210,8 +210,8 @@ func TestU21_StatusAddsUpWhatHasAPrice(t *testing.T) {
 	}
 }
 
-// TestU19_NothingFoundIsNotAllFine: where something could not be read, that a node will be launched is no more than
-// likely, and no 0; what is certain without it stays 0, and a cause stays a cause.
+// TestU19_NothingFoundIsNotAllFine: if something could not be read, a launch is only likely, and that is not 0. What
+// is certain without it stays 0, and a cause stays a cause.
 func TestU19_NothingFoundIsNotAllFine(t *testing.T) {
 	t.Parallel()
 	open := []string{"nodeSelector: {team: ml}, ", ""}

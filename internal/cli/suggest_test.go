@@ -33,8 +33,8 @@ func suggesting(withScheduler bool) audited {
 	return c
 }
 
-// A-41: --suggest writes for the source that the cluster has, reads logs and metrics, changes nothing, and tells by
-// its exit code whether something is to be added.
+// A-41: --suggest writes for the source that the cluster has, and reads logs and metrics. It changes nothing. The exit
+// code tells whether something should be added.
 func TestA41_TheCommandSuggests(t *testing.T) {
 	t.Parallel()
 	c := suggesting(true)

@@ -12,13 +12,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/readmodel"
 )
 
-// mark stands where nobody may look: in secrets, environments, annotations that are not ours, image names, and
+// mark stands where nobody may look: in secrets, environment variables, foreign annotations, image names and
 // arguments.
 const mark = "s3cr3t-m4rk"
 
-// marked is a cluster in which each such field holds the mark, and of which there is something to say everywhere: pods
-// that wait, run, are malformed or want what is not there, nodes that stay, claims that fail, pools that launch
-// nothing.
+// marked is a cluster in which each such field holds the mark. Every command has something to say about it: pods that
+// wait, run, are malformed or want what does not exist; nodes that stay; claims that fail; pools that launch nothing.
 const marked = `
 apiVersion: v1
 kind: Secret
@@ -151,8 +150,8 @@ func markedFile(t *testing.T) string {
 	return file(t, "marked.yaml", strings.ReplaceAll(text, "MARK", mark))
 }
 
-// TestU40_WhatNobodyMayKnowIsNowhere: neither in a dump, nor in what explain, simulate, status and replay say, in any
-// form, nor in what a console is told.
+// TestU40_WhatNobodyMayKnowIsNowhere: the mark is not in a dump, in no form of explain, simulate, status and replay,
+// and not in what a console gets.
 func TestU40_WhatNobodyMayKnowIsNowhere(t *testing.T) {
 	t.Parallel()
 	path, packed := markedFile(t), filepath.Join(t.TempDir(), "dump.gz")

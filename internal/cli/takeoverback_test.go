@@ -70,7 +70,7 @@ func backCases() []foundIn {
 	}
 }
 
-// K-28: what each row of the table finds before Karpenter gets a cluster back; each row has a test and a line on the
+// K-28: what each row of the table finds before Karpenter gets a cluster back. Each row has a test, and a line on the
 // page. Without --fix nothing is written.
 func TestK28_WhatIsFoundOnTheWayBack(t *testing.T) {
 	t.Parallel()
@@ -109,8 +109,8 @@ func TestK28_WhatIsFoundOnTheWayBack(t *testing.T) {
 	}
 }
 
-// K-28: --fix writes what Karpenter can read, and means the same by it, and --dry-run prints it. Done once, nothing
-// that can be patched is left. Nothing is written without being asked for.
+// K-28: --fix writes what Karpenter can read, with the same meaning, and --dry-run prints it. Afterwards nothing is
+// left that can be patched. Nothing is written without being asked for.
 func TestK28_WhatIsPatched(t *testing.T) {
 	t.Parallel()
 	client := theirs(t, wide)

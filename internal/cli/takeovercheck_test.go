@@ -329,8 +329,8 @@ func findingsOf(t *testing.T, client *fake.FakeDynamicClient, args ...string) (c
 	return code, answer.Findings
 }
 
-// K-25: what each row of the table finds, with the object, its weight, what would become of it and what to do. Nothing
-// is written, nor read otherwise than by lists.
+// K-25: what each row of the table finds: the object, its severity, the consequence and the remedy. Nothing is
+// written, and the only reads are lists.
 func TestK25_WhatIsFound(t *testing.T) {
 	t.Parallel()
 	for _, c := range takeoverCases() {
@@ -358,8 +358,7 @@ func TestK25_WhatIsFound(t *testing.T) {
 	}
 }
 
-// K-49: where Joiner is to read do-not-disrupt as Karpenter does, or no node is repaired, there is nothing to say of
-// it.
+// K-49: nothing is found if Joiner reads do-not-disrupt as Karpenter does, or if no node is repaired.
 func TestK49_TheCheckSaysWhatKeepsNodesFromRepair(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]bool{
@@ -408,8 +407,8 @@ func TestK25_EachRowIsTestedAndTold(t *testing.T) {
 	}
 }
 
-// K-25: a cluster where nothing differs is 0; --fail-on leaves out what weighs less; what may not be read is named,
-// and then nothing found is no answer.
+// K-25: a cluster without differences is 0. --fail-on ignores findings of less weight. What may not be read is named,
+// and then finding nothing is no answer.
 func TestK25_HowItEnds(t *testing.T) {
 	t.Parallel()
 	quiet := slices.Concat([]string{kwokClass, poolOf("", ""), ofTheirs("", "")}, machine("a", "", ""))

@@ -30,8 +30,8 @@ func namesOf(top whatif.Top) []string {
 	return names
 }
 
-// TestU05_TopIsTextOnce: every node has a row, those without a claim, a node or a price too. Of a live cluster, which
-// is only read (U-18), it says what it says of files, and the same of one that Karpenter runs.
+// TestU05_TopIsTextOnce: every node has a row, also without a claim, a node or a price. A live cluster, which is only
+// read (U-18), gives the same output as files. One that Karpenter runs does, too.
 func TestU05_TopIsTextOnce(t *testing.T) {
 	t.Parallel()
 	code, out, failures := ran(t, "", "top", "-f", "../../examples/status")
@@ -78,8 +78,8 @@ func TestU05_TopIsTextOnce(t *testing.T) {
 	}
 }
 
-// TestU05_TopSaysWhatStatusSays: causes, prices and what needs attention are those of status; what is not known is in
-// no sum (U-21).
+// TestU05_TopSaysWhatStatusSays: causes, prices and what needs attention are those of status. Unknown prices are in no
+// sum (U-21).
 func TestU05_TopSaysWhatStatusSays(t *testing.T) {
 	t.Parallel()
 	top := topOf(t)
@@ -115,8 +115,8 @@ func TestU05_TopSaysWhatStatusSays(t *testing.T) {
 	}
 }
 
-// TestU05_TopChooses: nodes by pool and by labels, in an order, and resources; a word that means none is an error
-// (U-36).
+// TestU05_TopChooses: it chooses nodes by pool and labels, an order, and resources. A word without a meaning is an
+// error (U-36).
 func TestU05_TopChooses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -176,8 +176,8 @@ func TestU05_TopWithoutRights(t *testing.T) {
 	}
 }
 
-// TestU05_TopIsAScreenOnTerminalsAlone: a dumb one, --once and any --output are text; a screen needs standard input
-// for keys, and what is wrong is told before it begins.
+// TestU05_TopIsAScreenOnTerminalsAlone: a dumb terminal, --once and any --output get text. A screen needs standard
+// input for keys. Errors are reported before it begins.
 func TestU05_TopIsAScreenOnTerminalsAlone(t *testing.T) {
 	t.Parallel()
 	on := func(dumb bool, args ...string) (int, string, string) {

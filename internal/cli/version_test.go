@@ -36,8 +36,8 @@ func withLeases(t *testing.T, manifests ...string) *fake.FakeDynamicClient {
 	}, objectsOf(t, manifests...)...)
 }
 
-// TestU28_VersionSaysWhatRunsTogether: and what does not. Without a cluster there is this program alone, and that is
-// no failure.
+// TestU28_VersionSaysWhatRunsTogether, and what does not. Without a cluster it shows this program alone, which is no
+// failure.
 func TestU28_VersionSaysWhatRunsTogether(t *testing.T) {
 	t.Parallel()
 	const (
@@ -85,8 +85,8 @@ func TestU28_VersionSaysWhatRunsTogether(t *testing.T) {
 	}
 }
 
-// TestU28_AShellGetsNames: of pods and nodes of the cluster; without one there are none, and no complaint. The scripts
-// for shells are there.
+// TestU28_AShellGetsNames: completion offers names of the cluster's objects. Without a cluster it offers none, and
+// does not complain. The scripts for shells exist.
 func TestU28_AShellGetsNames(t *testing.T) {
 	t.Parallel()
 	pod := func(namespace, name string) string {

@@ -26,8 +26,8 @@ func get(t *testing.T, path, etag string) (*http.Response, string) {
 	return w.Result(), string(body)
 }
 
-// TestU08_TheFilesAreServed under all addresses of the page, which finds them relative to its own; scripts and styles
-// are small, and nothing in them or in the page is from elsewhere.
+// TestU08_TheFilesAreServed: the page is served under all its addresses, and finds its files relative to them. Scripts
+// and styles are small. Nothing in them or in the page comes from elsewhere.
 func TestU08_TheFilesAreServed(t *testing.T) {
 	t.Parallel()
 	for path, up := range map[string]string{"/": "./", "/nodes": "./", "/nodes/n1": "./../",

@@ -63,8 +63,8 @@ func terms(s *cluster.Snapshot) engine.Terms {
 	return t
 }
 
-// holds checks the laws of the format on one picture: writing what was read gives the same bytes, whatever the order
-// of the parts, and the engine says the same of both.
+// holds checks the laws of the format on one snapshot. Writing what was read gives the same bytes, whatever the order
+// of the parts. The engine plans the same for both.
 func holds(t interface {
 	Fatal(...any)
 	Fatalf(string, ...any)
@@ -130,8 +130,7 @@ func generators() map[string]func(*rapid.T) string {
 	return map[string]func(*rapid.T) string{"tied": enginetest.Script, "plain": enginetest.PlainScript}
 }
 
-// TestU06_WriteReadWriteIsTheIdentity on random clusters, and the plan of what was read is the plan of what was
-// written.
+// TestU06_WriteReadWriteIsTheIdentity on random clusters. The plan for what was read is the plan for what was written.
 func TestU06_WriteReadWriteIsTheIdentity(t *testing.T) {
 	t.Parallel()
 	for name, script := range generators() {

@@ -132,8 +132,8 @@ func (f *filler) fill(v reflect.Value) {
 	}
 }
 
-// TestU40_EveryFieldIsWrittenOrLeftOutForAReason: a value in which every field is something comes back as it was, and
-// a field that nobody can fill from outside is on a list.
+// TestU40_EveryFieldIsWrittenOrLeftOutForAReason: a value with every field set comes back as it was. Fields that are
+// not written are on a list, with the reason.
 func TestU40_EveryFieldIsWrittenOrLeftOutForAReason(t *testing.T) {
 	t.Parallel()
 	f := &filler{fields: map[string]bool{}}

@@ -122,8 +122,8 @@ func TestU06_ASmallFileCannotFillTheMemory(t *testing.T) {
 	}
 }
 
-// FuzzU06_Read: whatever the bytes are, reading ends without a panic; what can be read can be planned for, and
-// written as it is.
+// FuzzU06_Read: whatever the bytes are, reading ends without a panic. What can be read can be planned for, and is
+// written unchanged.
 func FuzzU06_Read(f *testing.F) {
 	f.Add([]byte("hello"), "")
 	f.Add(packed(top, picture), "")

@@ -63,7 +63,7 @@ func TestU06_TheEnginesScriptsWithoutNames(t *testing.T) {
 	scripts(t, func(t *testing.T, _ *datadriven.TestData, s *cluster.Snapshot) { redactedAlike(t, s) })
 }
 
-// TestU40_WhatRedactionTakesAway: none of the names, and with all neither keys, resources nor zones of one's own; the
+// TestU40_WhatRedactionTakesAway: no name is left, and with RedactAll no custom keys, resources or zones either. The
 // key has them.
 func TestU40_WhatRedactionTakesAway(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/script"
 )
 
-// said checks the script of a picture: what is not refused is the same cluster, and the plan that stands below it
-// is the one that the engine makes of it. It reports whether it was refused, and for what.
+// said checks the script of a snapshot. If it is not refused, it describes the same cluster, and the engine makes the
+// plan that stands below it. It returns the reasons of a refusal.
 func said(t interface {
 	Fatal(...any)
 	Fatalf(string, ...any)

@@ -73,8 +73,8 @@ func TestU32_APageIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// U-32: the next leader has what the one before stored, with its own behind it, and ties the end of a removal to the
-// decision that the other one took.
+// U-32: the next leader has the stored records of the one before, followed by its own. It ties the end of a removal to
+// the decision of the other leader.
 func TestU32_TheNextLeaderGoesOn(t *testing.T) {
 	t.Parallel()
 	first := New(0, 1)
@@ -171,8 +171,8 @@ func TestU25_Filters(t *testing.T) {
 	}
 }
 
-// U-32: the end of a launch says which one it is of: its node has joined, or its NodeClaim was given up before; also
-// when another process has launched it. What goes later is no end of a launch.
+// U-32: the end of a launch names the launch, also one by another process: its node has joined, or its NodeClaim was
+// given up before. A later removal is not the end of a launch.
 func TestU32_TheEndOfALaunchIsTiedToIt(t *testing.T) {
 	t.Parallel()
 	l := New(0, 1)

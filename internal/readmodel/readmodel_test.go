@@ -44,8 +44,7 @@ func input(t *testing.T, script string) readmodel.Input {
 	return readmodel.Input{Snapshot: s, Plan: engine.Provision(s), Terms: terms, Stays: readmodel.StaysOf(s, terms)}
 }
 
-// TestU15_TheReadModelCountsAndSaysWhatOtherFacesDo: groups of pods are those of the metrics, sentences those of
-// package view.
+// TestU15_TheReadModelCountsAndSaysWhatOtherFacesDo: it has the metrics' groups of pods, and package view's sentences.
 func TestU15_TheReadModelCountsAndSaysWhatOtherFacesDo(t *testing.T) {
 	t.Parallel()
 	in := input(t, somePools)

@@ -94,8 +94,8 @@ func TestU08_WhatIsSentIsBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkU08_Model is what one update of the read model costs, with 50 pods that moved: time, and bytes as JSON and
-// as they go over the wire.
+// BenchmarkU08_Model measures one update of the read model after 50 pods moved: time, and bytes as JSON and
+// compressed.
 func BenchmarkU08_Model(b *testing.B) {
 	for _, size := range sizes() {
 		in := fleet(b, size.nodes, size.pods)

@@ -115,10 +115,10 @@ func machinesOf(t *testing.T, w *World, objects []client.Object, settle bool) (m
 	return count, price
 }
 
-// TestU03_ForetoldIsWhatTheControllersReach: from a cluster at rest, a change leads the controllers, without faults,
-// where it was foretold to lead: to the same price within a hundredth, nearly always. Not always: the simulated
-// kube-scheduler chooses among nodes by itself, a launch draws one of the zones at one price, and consolidation then
-// comes to rest in another place.
+// TestU03_ForetoldIsWhatTheControllersReach: the cluster is at rest. A change leads the controllers, without faults,
+// to the foretold price within a hundredth, nearly always. Not always: the simulated kube-scheduler chooses among
+// nodes by itself, and a launch draws one of the zones at one price. Then consolidation comes to rest in another
+// place.
 func TestU03_ForetoldIsWhatTheControllersReach(t *testing.T) {
 	t.Parallel()
 	g, err := NewGround()

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim"
 )
 
-// B-12: what nodes that come and go cost in requests, by controller, verb and kind, in a cluster in which nothing goes
-// wrong. A request more is a line in a diff. `go test ./internal/sim -run TestB12 -rewrite` writes the tables anew.
+// B-12: how many requests nodes that come and go cost, by controller, verb and kind, if nothing goes wrong. One more
+// request is a line in a diff. `go test ./internal/sim -run TestB12 -rewrite` writes the tables anew.
 func TestB12_RequestsForEachNode(t *testing.T) {
 	t.Parallel()
 	g := ground(t)

@@ -55,9 +55,9 @@ func TestFixedSeedsWithEC2(t *testing.T) {
 	runSeeds(t, "ec2", 0, 12)
 }
 
-// E-38: what seeds with EC2 have found, and was mended: a finalizer that a dead leader's late write took off a claim
-// with a machine (2864); a check that asked for the machine of a node that a user had deleted (3574); pods that came
-// back with the disk of another one, in another zone, so that nodes were replaced for hours (8700076).
+// E-38: seeds with EC2 that found these faults, which are mended. A dead leader's late write took a finalizer off a
+// claim with a machine (2864). A check asked for the machine of a node that a user had deleted (3574). Pods came back
+// with the disk of another pod, in another zone, so that nodes were replaced for hours (8700076).
 func TestSeedsWithEC2ThatFailedOnce(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{2864, 3574, 8700076} {

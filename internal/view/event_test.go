@@ -17,8 +17,8 @@ func refused(pool string, code cause.Code, key, detail string) plan.PoolRefusal 
 		{Cause: code, Key: key, Detail: detail}}}
 }
 
-// TestU17_AnEventBeginsWithWhatBinds: the pool that is nearest to taking the pod, what to do about it, and the others
-// as counts. No filter that only counts instance types is in it.
+// TestU17_AnEventBeginsWithWhatBinds: the pool nearest to taking the pod, what to do about it, and counts of the other
+// pools. Filters that only count instance types are left out.
 func TestU17_AnEventBeginsWithWhatBinds(t *testing.T) {
 	t.Parallel()
 	for want, pools := range map[string][]plan.PoolRefusal{
@@ -51,8 +51,8 @@ func TestU17_AnEventBeginsWithWhatBinds(t *testing.T) {
 	}
 }
 
-// TestU17_TheHeadlineIsShort: however long names and values are, and whatever is in them, code and sentence have at
-// most 160 bytes, and are the beginning of what explain says.
+// TestU17_TheHeadlineIsShort: whatever the names and values, and however long, code and sentence have at most 160
+// bytes. They are the beginning of what explain says.
 func TestU17_TheHeadlineIsShort(t *testing.T) {
 	t.Parallel()
 	for _, letter := range []string{"x", "é", "語", "😀"} {

@@ -35,8 +35,8 @@ pod huge     cpu=64
 pod picky    cpu=3 tolerate=only=hard
 `
 
-// U-10: pods are counted by the cause that is told of them, those that no plan has seen without a cause; a limit shows
-// that it holds back a pod; nodes are counted by state, and priced where their price is known.
+// U-10: pods are counted by their stated cause, and without a cause if no plan has seen them. A limit shows whether it
+// holds back a pod. Nodes are counted by state.
 func TestU10_NumbersOfACluster(t *testing.T) {
 	t.Parallel()
 	s := scripted(t, somePools)
@@ -73,8 +73,8 @@ func TestU10_NumbersOfACluster(t *testing.T) {
 	}
 }
 
-// U-10: nodes that are to go and stay are counted with what is remembered of their pool; the pause comes before a
-// closed budget.
+// U-10: nodes that should go, but stay, are counted with what is remembered of their pool. The pause takes precedence
+// over a closed budget.
 func TestU10_NodesThatStay(t *testing.T) {
 	t.Parallel()
 	s := scripted(t,

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// K-54: why headroom of a NodePool is not there is what that pool says, whatever is nearer to launching: that another
-// one is paused is no reason. Of a CapacityBuffer all pools count.
+// K-54: the reason why a NodePool's headroom is missing comes from that pool, even if another one is nearer to
+// launching: that the other one is paused is no reason. For a CapacityBuffer all pools count.
 func TestK54_HeadroomIsMissingForAReasonOfItsPool(t *testing.T) {
 	t.Parallel()
 	refusals := []plan.PoolRefusal{

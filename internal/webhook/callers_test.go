@@ -22,8 +22,8 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// who does not show the token, or the certificate, gets a status and nothing else: nothing is read, nobody is
-// asked, and one is counted.
+// a caller without the token, or the certificate, gets a status and nothing else: its body is not read, Next is
+// not called, and the refusal is counted.
 func TestA14_StrangersGetNoAnswer(t *testing.T) {
 	t.Parallel()
 	const base, token = "/node-scheduling", "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG"

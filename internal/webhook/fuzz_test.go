@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
-// FuzzReview: whatever the API server sends, nothing panics, the answer fits the review, a denial says why, and in
-// mode Inform nothing is denied but the misuse of the override. The seeds are the requests of the scripts.
+// FuzzReview: whatever the API server sends, nothing panics, the answer fits the review, and a denial says why. In
+// mode Inform, only misuse of the override is denied. The seeds are the requests of the scripts.
 func FuzzReview(f *testing.F) {
 	for _, seed := range seeds(f) {
 		f.Add(seed)

@@ -132,7 +132,7 @@ func world(t testing.TB, more string) *schedulingtest.World {
 	return w
 }
 
-// What is no review is refused with a sentence, and nothing is asked of the policy.
+// A body that is no review is refused with a sentence, without asking the policy.
 func TestWhatIsNoReviewIsRefused(t *testing.T) {
 	t.Parallel()
 	h := handler(world(t, ""))

@@ -113,9 +113,8 @@ func TestThePortToTheNodes(t *testing.T) {
 	}
 }
 
-// N60: before Scheduler was read every group counts as enabled, and its requests wait. A Scheduler that cannot be
-// understood at a start leaves the lists of the configuration with every group enabled; one that cannot be understood
-// later changes nothing.
+// N60: before Scheduler was read, every group counts as enabled, and its requests wait. With a malformed Scheduler at
+// a start, the lists of the configuration hold, with every group enabled. A later malformed one changes nothing.
 func TestASchedulerThatNobodyUnderstands(t *testing.T) {
 	t.Parallel()
 	sources := protectedSources()

@@ -39,8 +39,9 @@ func counted(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return counts
 }
 
-// H19: every entry of the configuration and of Scheduler is there, with 0 as long as it let nobody pass. A denial, a
-// dry run and what aims at no protected node use none; of two entries that authorize the same the first is used.
+// H19: the metric has every entry of the configuration and of Scheduler, with 0 until it lets a request pass. A
+// denial, a dry run and a request that aims at no protected node use no entry. Of two entries that authorize the same,
+// the first is used.
 func TestUsesOfEntriesAreCounted(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

@@ -46,8 +46,8 @@ func writer(t *testing.T, now *time.Time) (*Events, *events.FakeRecorder, *fake.
 	return e, recorder, objects
 }
 
-// whoever sends requests says who owns their pods. An event is about an owner that exists with its UID, else
-// about the namespace, and about nothing if that does not exist. What cannot be asked for is not written about.
+// the sender of a request states the owner of its pods. An event is about an owner that exists with its UID,
+// otherwise about the namespace, and is not written if neither exists or can be read.
 func TestA15_EventsAreAboutWhatExists(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

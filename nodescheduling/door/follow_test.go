@@ -70,7 +70,7 @@ func groupIn(mode configv1.GroupMode, users ...string) configv1.SchedulerSpec {
 			AuthorizedUsers: users}}}
 }
 
-// N7: that the live source cannot be read is logged once for as long as it goes on, and not at the end.
+// N7: an outage of the live source is logged once at its beginning, and not at its end.
 func TestN7_AFailureIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFollowing(t, protectedSources(), nil)
@@ -210,7 +210,7 @@ func TestA13_NodesAreCounted(t *testing.T) {
 	}
 }
 
-// N2, N4: a configuration that makes no policy is an error, at the start and later; none at all is no policy.
+// N2, N4: an invalid configuration is an error, at the start and later. Without a configuration there is no policy.
 func TestN2_AConfigurationThatMakesNoPolicy(t *testing.T) {
 	t.Parallel()
 	config := PolicyConfig{Sources: evaluator.Sources{Config: &v1alpha1.NodeSchedulingPolicyConfig{}},
@@ -239,8 +239,8 @@ func TestN2_AConfigurationThatMakesNoPolicy(t *testing.T) {
 	}
 }
 
-// N7, N10: the live source is read every 200 ms until it was read once, and every 2 s then, each time within 2 s. A
-// machine that is busy makes it later and never sooner.
+// N7, N10: the live source is read every 200 ms until it was read once, then every 2 s, each time within 2 s. A busy
+// machine makes that later, never sooner.
 func TestN7_HowOftenTheLiveSourceIsRead(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())
@@ -323,9 +323,9 @@ func twoNodes() []*corev1.Node {
 		{ObjectMeta: metav1.ObjectMeta{Name: "w1"}}}
 }
 
-// N60: what was waited for decides, once: what the live source says by then about what the configuration alone would
-// have refused, or found authorized. What concerns no group is judged once, and so is everything when the source is
-// known.
+// N60: after the wait, the content of the live source decides, once, about requests that the configuration alone would
+// have refused or found authorized. Requests that concern no group are judged once, and so are all requests once the
+// source is known.
 func TestN60_WhatWasWaitedForDecides(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

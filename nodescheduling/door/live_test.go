@@ -101,9 +101,9 @@ func TestA18_TheSchemaDecidesAboutTheSource(t *testing.T) {
 	}
 }
 
-// the schema is looked at every half minute, and its document is fetched when it changed; for ten seconds after
-// Scheduler changed as it does with its definition, the list is looked at each time. A Scheduler with the field needs
-// no schema.
+// the list of schemas is read every half minute, and the document is fetched only if it changed. For ten seconds
+// after a change of Scheduler that may come from its CRD, each reading reads the list. A Scheduler with the field
+// needs no schema.
 func TestA18_TheSchemaIsReadSeldom(t *testing.T) {
 	t.Parallel()
 	r := newReading()
@@ -134,7 +134,7 @@ func TestA18_TheSchemaIsReadSeldom(t *testing.T) {
 	r.says(t, "it came, and the schema is behind", time.Second, evaluator.FromScheduler)
 }
 
-// chance adds a fifth at most to the time after which the schema is looked at again.
+// at most a fifth is added at random to the time between two readings of the schema.
 func TestA18_ChanceAddsLittle(t *testing.T) {
 	t.Parallel()
 	for range 50 {
@@ -145,8 +145,8 @@ func TestA18_ChanceAddsLittle(t *testing.T) {
 	}
 }
 
-// a schema that cannot be read keeps the source that was found last; before there is one nothing is known, as
-// when Scheduler cannot be read. A kind that is served and not published yet is no kind without the field.
+// if the schema cannot be read, the source found last stays. Without one, nothing is known, as when Scheduler
+// cannot be read. A kind that is served but not published yet does not count as one without the field.
 func TestA18_ASchemaThatCannotBeReadChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newReading()

@@ -37,9 +37,9 @@ func verdictOn(t *testing.T, w *schedulingtest.World, user evaluator.User, reaso
 	return verdict
 }
 
-// the audit log can be believed when it says that an override was automatic. Nobody writes that for somebody
-// else, and who may not override cannot write it at all, also by a mutating policy of his own: it is judged like a
-// reason that was written by hand.
+// the audit log can be trusted when it says that an override was automatic. Nobody can write that for somebody
+// else. Who may not override cannot write it at all, not even by a mutating policy: it is judged like a reason written
+// by hand.
 func TestA42_AnAutomaticReasonIsNotForged(t *testing.T) {
 	t.Parallel()
 	w := automaticWorld(t)

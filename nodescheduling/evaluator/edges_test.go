@@ -48,9 +48,8 @@ func TestN62_OnlyRequestsAboutPodsAreJudged(t *testing.T) {
 	}
 }
 
-// A request that lacks what it always has is judged by what it has: in the door's own namespace it passes, as
-// everything does; one to enter a pod without a name that cannot be read is denied; what is created has no object
-// before it.
+// An incomplete request is judged by what it has. In the door's own namespace it passes, as everything does. A request
+// to enter a nameless pod that cannot be read is denied. A created object needs no old object.
 func TestWhatARequestLacksIsNoPanic(t *testing.T) {
 	t.Parallel()
 	w := worldOf(t, fixture+"\noverride Enable\nself joiner\nunreadable")
@@ -90,9 +89,8 @@ func replacedWorld(t *testing.T, more string) *schedulingtest.World {
 
 const otherUID = "11111111-1111-1111-1111-111111111111"
 
-// that an entry means another namespace is the reason where it keeps a pod off, for the group that has the
-// entry, and nothing else: an override that is misused or tampered with, and nodes that are not known, stay what they
-// are.
+// NamespaceReplaced is the reason only if an entry for another namespace keeps a pod off, and only for the group
+// that has the entry. Misuse of the override, tampering and unknown nodes keep their reasons.
 func TestA11_AReplacedNamespaceIsTheReasonForPlacesOnly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -153,7 +151,7 @@ func TestA11_ATextSpeaksOfItsOwnGroup(t *testing.T) {
 	}
 }
 
-// whoever may not change a pod with the override may not where the mode is Inform either.
+// whoever may not change a pod with the override may not do so in mode Inform either.
 func TestA17_TamperingIsDeniedInEveryMode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"Enable", "Inform", "Disable"} {

@@ -2,8 +2,8 @@ package evaluator
 
 import "testing"
 
-// every exit has a form outside of Go, and one only; so has every reason to judge a request. One that is added
-// without it fails here, and one whose form says something else in TestA16_BothDoorsSayTheSame.
+// every exit, and every reason to judge a request, has exactly one form outside of Go. One added without it
+// fails here. One whose form differs in meaning fails in TestA16_BothDoorsSayTheSame.
 func TestA16_EveryExitHasAForm(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

@@ -68,7 +68,7 @@ func (c *counted) Ready() bool { c.waits++; return c.waited }
 func (c *counted) All() iter.Seq[*corev1.Node] { c.walks++; return c.World.All() }
 
 // N57, N60, H7: the API server is asked once for a node or a pod, however many groups the request concerns, and not at
-// all on behalf of who is authorized. Nor does anybody wait twice for the nodes, or at all where the mode is Inform.
+// all for an authorized request. A request waits at most once for the nodes, and never in mode Inform.
 func TestPortsAreAskedOnceForAllGroups(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

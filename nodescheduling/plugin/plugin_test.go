@@ -112,8 +112,9 @@ func must(t *testing.T, ctx context.Context, plugin *Plugin, line string) schedu
 	return given
 }
 
-// N60, N61: until nodes and Scheduler are known, ordinary pods pass at once and what needs nodes is refused as not yet
-// ready, also in a group that the file disables: Scheduler may enable it. Afterwards what Scheduler says holds (N10).
+// N60, N61: until nodes and Scheduler are known, ordinary pods pass at once. Requests that need nodes are refused as
+// not yet ready, even in a group that the file disables, since Scheduler may enable it. Afterwards Scheduler's content
+// holds (N10).
 func TestWhatNeedsNodesWaitsForThem(t *testing.T) {
 	t.Parallel()
 	known := make(chan struct{})

@@ -48,9 +48,9 @@ func newer(t *testing.T, a, b string) bool {
 	return second.LessThan(first)
 }
 
-// what the module requires directly, k8s.io/kubernetes requires too, in the version that localcluster links;
-// nothing that it requires raises a version there, it replaces nothing, and its Go is that of the oldest release that
-// it is built with.
+// k8s.io/kubernetes, in the version that localcluster links, requires everything that the module requires
+// directly. No requirement raises a version there. The module replaces nothing, and its Go version is that of the
+// oldest release that it builds with.
 func TestA36_GoModAsksForNothingThatAServerLacks(t *testing.T) {
 	t.Parallel()
 	command := exec.Command("go", "list", "-m", "-f", "{{.GoMod}}", "k8s.io/kubernetes")

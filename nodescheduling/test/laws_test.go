@@ -210,9 +210,9 @@ func TestNobodyElseBringsTheOverride(t *testing.T) {
 	})
 }
 
-// what the policy writes by itself is nothing that it refuses. A pod gets the annotation only if without it the
-// pod is refused, or would be if the policy were enforced, because of its namespace, and with it the pod passes; and
-// no pod that passes is refused for it.
+// the policy never refuses what it writes itself. A pod gets the annotation only if, without it, its namespace
+// is a reason to refuse the pod, now or with the policy enforced, and only if the pod passes with it. No pod that
+// passes is refused because of it.
 func TestWhatIsWrittenAutomaticallyHelps(t *testing.T) {
 	t.Parallel()
 	written := 0
@@ -301,7 +301,7 @@ func TestModesDifferInWhatTheyDoOnly(t *testing.T) {
 	})
 }
 
-// N7, N9: another entry, a group that a user joins, never turn what passes into a denial.
+// N7, N9: another entry, or another group of the user, never turns an allowed request into a denied one.
 func TestMoreAuthorizationNeverDenies(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -380,8 +380,9 @@ func TestEveryWayToANodeIsJudgedAlike(t *testing.T) {
 	})
 }
 
-// H9: which nodes a pod aims at, checked against a naive reading: a pod that may run on a protected node, by its
-// tolerations and selectors, and is not told so, may also run elsewhere, and the node has no taint that it tolerates.
+// H9: which nodes a pod aims at, checked against a naive reading. If a pod may run on a protected node, by its
+// tolerations and selectors, and there is no finding, then it may also run elsewhere, and the node has no taint that
+// it tolerates.
 func TestToleratedMeansTheSchedulerWouldTakeIt(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

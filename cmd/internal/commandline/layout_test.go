@@ -114,8 +114,8 @@ func TestK17_TheOtherLayout(t *testing.T) {
 	}
 }
 
-// K-18: of lines with one message the first hundred of a second are written, then each hundredth; others are not
-// touched by it.
+// K-18: of equal lines, the first hundred of a second are written, then one in a hundred. Lines with other messages
+// are not affected.
 func TestK18_RepeatedLinesAreFew(t *testing.T) {
 	got := logged(t, commandline.KarpenterFormat, slog.LevelInfo, func(log logr.Logger) {
 		for range 1000 {
@@ -123,8 +123,8 @@ func TestK18_RepeatedLinesAreFew(t *testing.T) {
 		}
 		log.Info("once")
 	})
-	// The thousand lines take far less than a second; where the clock's second ends among them, twice as many are
-	// written.
+	// The thousand lines take far less than a second. If a new second of the clock begins among them, twice as many
+	// are written.
 	if n := len(got); n < 110 || n > 220 || !strings.Contains(got[n-1], `"once"`) {
 		t.Errorf("%d lines, the last is %s; want 110 to 220, and the other message", n, got[n-1])
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
-// TestScripts runs every script below testdata/scripts. Its clusters are written as those of the evaluator; the lines
-// of the command audit are the pods of the cluster, and then its workloads (KIND NAMESPACE/NAME ATTRIBUTES), and it
-// prints the report. With the words entries and nodes these are looked at too.
+// TestScripts runs every script below testdata/scripts. Clusters are written as in the scripts of the evaluator. The
+// lines of the command audit are the cluster's pods and then its workloads (KIND NAMESPACE/NAME ATTRIBUTES). It prints
+// the report. The words entries and nodes add those to the audit.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {

@@ -56,9 +56,9 @@ func ask(t *testing.T, world *schedulingtest.World, line string) evaluator.Verdi
 	return verdict
 }
 
-// in the mode Enable the pods of each row come to a node of the control plane as their actor puts them there,
-// by an entry of the list and not because nothing was judged. Alice puts none of them there, and the actor none of
-// another namespace.
+// in mode Enable, the pods of each row reach a control plane node as their actor puts them there, by an entry of
+// the list and not because nothing was judged. Alice can put none of them there, and the actor no pod of another
+// namespace.
 func TestA40_EveryRowIsReplayed(t *testing.T) {
 	t.Parallel()
 	list := load(t)

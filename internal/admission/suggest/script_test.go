@@ -13,11 +13,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
-// TestScripts runs every script below testdata/scripts. Its clusters are written as those of the evaluator.
-// The lines of the command suggest are pods and workloads (KIND NAMESPACE/NAME ATTRIBUTES), events of an audit log
-// (event USER[GROUPS] creates|binds|changes NAMESPACE DECISION REASON, and a GROUP that is not ControlPlane) and
-// uses of entries (uses GROUP ENTRY COUNT). It prints what the words ask for: text, yaml or json. Entries of the
-// group ControlPlane are of Scheduler with the word scheduler, and of Joiner's own kind with the word own.
+// TestScripts runs every script below testdata/scripts. Clusters are written as in the scripts of the
+// evaluator. The lines of the command suggest are pods and workloads (KIND NAMESPACE/NAME ATTRIBUTES), events of an
+// audit log (event USER[GROUPS] creates|binds|changes NAMESPACE DECISION REASON, and a GROUP other than ControlPlane)
+// and uses of entries (uses GROUP ENTRY COUNT). It prints text, yaml or json, as its words say. The word scheduler
+// means that entries of the group ControlPlane are in Scheduler, the word own that they are in Joiner's own kind.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {

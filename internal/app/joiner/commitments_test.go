@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// K-55. A file that changes is read anew. One that cannot be read any more changes nothing: the log says so once, and
-// a metric as long as it is so.
+// K-55. A changed file is read again. A file that can no longer be read changes nothing: the log says so once, and a
+// metric for as long as that lasts.
 func TestK55_CommitmentsAreReadAnew(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "commitments.yaml")

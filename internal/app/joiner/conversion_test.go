@@ -138,8 +138,8 @@ func TestDefinitionsAreSwitchedOnAndOff(t *testing.T) {
 	}
 }
 
-// V-20: while one CRD has v1beta1 in the storage, none is switched off, and the message says which and what to do.
-// What somebody else converts is not touched.
+// V-20: while one CRD has v1beta1 in storage, none is switched off. The message says which one, and what to do. CRDs
+// that somebody else converts are not touched.
 func TestStoredV1beta1CannotBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	c := installed(t, "", interceptor.Funcs{})
@@ -197,8 +197,8 @@ func TestConversionWithoutRights(t *testing.T) {
 	}
 }
 
-// V-20, V-24: the webhook answers with a certificate that the CRDs trust, before any cache is there and without
-// leading; it asks for one NodePool meanwhile, and counts and logs what cannot be converted once.
+// V-20, V-24: the webhook answers with a certificate that the CRDs trust, without caches and without leading.
+// Meanwhile it reads a NodePool from the API server. What cannot be converted is counted and logged once.
 func TestTheWebhookAnswersBeforeTheCaches(t *testing.T) {
 	t.Parallel()
 	c := installed(t, "", interceptor.Funcs{})
@@ -249,8 +249,9 @@ func TestTheWebhookAnswersBeforeTheCaches(t *testing.T) {
 	}
 }
 
-// freePort returns a port that no other test is given until this one ends, and the URL of a webhook there. It lies
-// below those that the kernel gives. Its number is held by UDP, which keeps nobody from listening there.
+// freePort returns a port that no other test gets until this one ends, and the URL of a webhook there. The port is
+// below the range from which the kernel assigns ports. A UDP socket reserves the number, which does not keep TCP from
+// listening there.
 func freePort(t *testing.T) (port int, url string) {
 	t.Helper()
 	for port := 12000; port < 20000; port++ {
@@ -325,8 +326,8 @@ type filled struct {
 func (f *filled) HasSynced() bool            { return f.synced }
 func (f *filled) GetStore() toolscache.Store { return f.store }
 
-// V-20: when a pool's claims expire is asked of the API server until the cache is filled, and of the cache from then
-// on.
+// V-20: the expiration of a pool's claims is read from the API server until the cache is filled, and from the cache
+// afterwards.
 func TestPoolsAreReadFromTheCacheOnceItIsFilled(t *testing.T) {
 	t.Parallel()
 	pool := &karpenterv1.NodePool{}

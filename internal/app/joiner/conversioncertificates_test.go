@@ -22,8 +22,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/certificate"
 )
 
-// folder writes a certificate of an authority of its own, as a Secret of somebody else is mounted, and returns the
-// settings that name it.
+// folder writes a certificate with an authority of its own to a folder, like a mounted Secret of somebody else. It
+// returns the settings that name the files.
 func folder(t *testing.T, host string) (c Conversion) {
 	t.Helper()
 	cluster := installed(t, "", interceptor.Funcs{})
@@ -52,8 +52,8 @@ func folder(t *testing.T, host string) (c Conversion) {
 	return c
 }
 
-// V-20: with a Secret of somebody else the webhook shows that certificate, the CRDs trust its authority, and no Secret
-// is made.
+// V-20: with a Secret of somebody else, the webhook serves that certificate, the CRDs trust its authority, and no
+// Secret is made.
 func TestTheWebhookShowsACertificateFromFiles(t *testing.T) {
 	t.Parallel()
 	c := installed(t, "", interceptor.Funcs{})

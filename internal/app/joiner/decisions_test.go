@@ -78,8 +78,8 @@ func runs(t *testing.T, d *decisions) (stop func()) {
 	}
 }
 
-// U-32: nothing is written at rest, decisions at most once a minute, and at once when the leader stops in order; the
-// next one tells the same and goes on. A decision itself is no call (U-41).
+// U-32: nothing is written at rest. Decisions are written at most once a minute, and at once when the leader stops in
+// order. The next leader tells the same, and goes on. A decision itself makes no call (U-41).
 func TestU32_TheHistorySurvivesTheLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,8 +137,8 @@ func TestU32_TheHistorySurvivesTheLeader(t *testing.T) {
 	})
 }
 
-// U-32: without the right to write the history is in memory, the log says so once, and the answer each time. What is
-// broken is written anew.
+// U-32: without the right to write, the history is in memory. The log says so once, and each answer does. A broken
+// page is reported, too.
 func TestU32_WithoutTheRightItIsInMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -194,8 +194,7 @@ func TestU25_TheReadAPIHasTheHistory(t *testing.T) {
 	}
 }
 
-// U-40: what nobody may know comes with the pods and the pool that are decided about, and is in no decision; neither
-// in a line of the log.
+// U-40: the pods and the pool of a decision hold secrets. None of them is in a record, nor in a line of the log.
 func TestU40_TheHistoryTellsNoSecret(t *testing.T) {
 	t.Parallel()
 	const mark = "s3cr3t-m4rk"

@@ -16,9 +16,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/api/crd"
 )
 
-// V-20: a CRD that is applied anew while v1beta1 is served, and one that is installed later, serve it at the leader's
-// next look; a replica that is set to off does not change what the leader keeps, and takes v1beta1 away once it leads
-// itself.
+// V-20: at its next look, the leader has v1beta1 served again by a CRD that was applied anew, and by one that was
+// installed later. A replica that is set to off does not change what the leader keeps. Once it leads itself, it takes
+// v1beta1 away.
 func TestTheLeaderKeepsTheVersions(t *testing.T) {
 	t.Parallel()
 	c := installed(t, classes, interceptor.Funcs{})
@@ -69,8 +69,8 @@ func TestTheLeaderKeepsTheVersions(t *testing.T) {
 	look(on, "v1,v1beta1 Webhook")
 }
 
-// V-20: against a program that undoes every change the pauses get longer, up to a bound; a change after a quiet time
-// is answered at once again.
+// V-20: against a program that undoes every change the pauses grow, up to a bound. After a quiet time, a change is
+// answered at once again.
 func TestAnEndlessFightGetsRare(t *testing.T) {
 	t.Parallel()
 	disturbed, written := true, 0

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// TestU32_WhatLastsIsToldTwice: pods that wait for a cause are one record when the first of them waits and one when
-// none does any more, however many they are, and so is a pause.
+// TestU32_WhatLastsIsToldTwice: however many pods wait for a cause, there is one record when the first of them waits,
+// and one when none does any more. A pause has two records as well.
 func TestU32_WhatLastsIsToldTwice(t *testing.T) {
 	t.Parallel()
 	var told []string

@@ -22,8 +22,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// K-26: nothing that is written leaves a process that only observes, whichever way it is written, and what reads goes
-// on.
+// K-26: a process that only observes sends no write, however it is made. Reads go on.
 func TestK26_NothingIsSent(t *testing.T) {
 	t.Parallel()
 	sent := []string{}
@@ -127,8 +126,8 @@ func (c counts) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// K-26: a launch is told once for the pods that it is for, a removal once as long as it stands, and where it would all
-// end is shown.
+// K-26: a launch is reported once for its pods, and a removal once for as long as it stands. The state in which all of
+// it would end is shown.
 func TestK26_WhatWouldBeDoneIsToldOnce(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)

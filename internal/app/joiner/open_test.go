@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// U-13, V-20: probes are answered while the caches are filled: the process lives, says that it is not ready, and ends
+// U-13, V-20: probes are answered while the caches are filled. The process lives, says that it is not ready, and ends
 // when it is asked to.
 func TestProbesAreAnsweredBeforeTheCaches(t *testing.T) {
 	t.Parallel()

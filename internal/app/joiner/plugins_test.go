@@ -59,7 +59,7 @@ func TestProvidersWithoutTheirSettings(t *testing.T) {
 	want(t, err, `"sky"`, "--sky-name")
 }
 
-// A provider whose node classes the cluster does not know is left out, unless it was asked for by name or nothing is
+// A provider whose node classes the cluster does not know is left out, unless it was named, or no provider would be
 // left.
 func TestWhichProvidersACluterHasTheKindsOf(t *testing.T) {
 	t.Parallel()

@@ -89,8 +89,8 @@ func TestU41_TheLeaderTellsWhatItPlannedWith(t *testing.T) {
 	}
 }
 
-// TestU41_WhatControllersPlanReplays: each question that the controllers ask is known to a dump, and its input
-// leads to its plan.
+// TestU41_WhatControllersPlanReplays: a dump knows each question that the controllers ask, and its input leads to the
+// same plan.
 func TestU41_WhatControllersPlanReplays(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)
@@ -166,8 +166,8 @@ func TestU41_TheLeaseNamesTheLeader(t *testing.T) {
 	}
 }
 
-// TestU41_TheLeaderTellsHowItsClusterStands: of the picture that its controllers planned with, with the cause that
-// they tell; a standby names the leader.
+// TestU41_TheLeaderTellsHowItsClusterStands: from the snapshot that its controllers planned with, and with the causes
+// that they report. A standby names the leader.
 func TestU41_TheLeaderTellsHowItsClusterStands(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)

@@ -35,8 +35,8 @@ type never struct{ cache.Informer }
 
 func (never) HasSynced() bool { return false }
 
-// U-13: a process that waits for a kind which it may not list is not ready, and says which one it is: of the feed's
-// kinds or not.
+// U-13: a process that waits for a kind which it may not list is not ready. It names the kind, whether or not the feed
+// needs it.
 func TestAKindThatMayNotBeListedShows(t *testing.T) {
 	t.Parallel()
 	scheme, err := newScheme(nil)

@@ -83,8 +83,8 @@ func TestB22_PodsOfAWorkloadShareWhatIsEqual(t *testing.T) {
 	}
 }
 
-// B-22: NodeClaims share lists of values, and with nodes of their type amounts; each says afterwards what it said
-// before.
+// B-22: NodeClaims share equal lists of values, and share amounts with nodes of their type. Each says the same
+// afterwards as before.
 func TestB22_ClaimsAndNodesShareWhatIsEqual(t *testing.T) {
 	t.Parallel()
 	claim := func(cpu string, values ...string) *karpenterv1.NodeClaim {

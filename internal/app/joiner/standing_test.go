@@ -70,8 +70,8 @@ func looking(t *testing.T, script string, pools ...string) (*standing, *still, *
 	return s, picture, registry
 }
 
-// scrape are the series that joiner's own metrics have, with their values; of histograms and counters their names
-// only.
+// scrape returns the series of joiner's own metrics with their values. Histograms and counters have the value 0. count
+// includes the buckets, sums and counts of histograms.
 func scrape(t *testing.T, registry *prometheus.Registry) (series map[string]float64, count int) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -108,8 +108,8 @@ node old type=m zone=b pool=other capacity=spot deleting
 pod huge cpu=64
 `
 
-// U-10: a look shows waiting pods by cause, nodes by state, prices, limits, what stays and what drains; what is gone
-// at the next look is not shown any more, and nothing is by a replica that does not lead.
+// U-10: a look shows waiting pods by cause, nodes by state, prices, limits, nodes that stay, and drains. What is gone
+// at the next look is no longer shown. A replica that does not lead shows nothing.
 func TestU10_HowTheClusterStandsIsShown(t *testing.T) {
 	t.Parallel()
 	s, picture, registry := looking(t, oneOfEach, "default", "other")
@@ -211,9 +211,8 @@ func TestU10_WhatStaysIsAskedRarely(t *testing.T) {
 	}
 }
 
-// U-10: with every cause, state, capacity type, stage, decision and kind in use, there are no more series than 300, 60
-// for each pool, and one for each pool and cause that is in use; and no label has the name of a pod, a node or a
-// claim.
+// U-10: the number of series is bounded, with every cause, state, capacity type, stage, decision and kind in use: 300,
+// 60 for each pool, and one for each pool and cause in use. No label has the name of a pod, a node or a claim.
 func TestU10_TheSeriesAreBounded(t *testing.T) {
 	t.Parallel()
 	const pools = 40

@@ -12,8 +12,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// V-13: a pool is counted anew when a claim comes, goes, or has another capacity, and looked at when it was changed;
-// not for every condition that is written on either.
+// V-13: a pool is counted again when a claim comes, goes, or has another capacity. It is looked at when it was
+// changed. Conditions of either wake nobody.
 func TestAPoolIsWokenByWhatItCounts(t *testing.T) {
 	t.Parallel()
 	watches := poolWatches(nil, nil)
@@ -63,8 +63,8 @@ func TestAPoolIsWokenByWhatItCounts(t *testing.T) {
 	}
 }
 
-// D-08: a budget that opens is looked at when it was written, not with the next look of the minute. The picture has
-// no budgets, so the feed does not tell of them.
+// D-08: a budget that opens is looked at when it was written, not with the minute's next look. The snapshot has no
+// budgets, so the feed does not report them.
 func TestD08_ABudgetThatOpensIsLookedAt(t *testing.T) {
 	t.Parallel()
 	watch := disruptionWatches()[0]

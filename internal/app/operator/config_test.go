@@ -102,8 +102,8 @@ func TestA30_WhatIsWrittenIsDivided(t *testing.T) {
 	}
 }
 
-// what the HostedControlPlane says needs no flag; it pauses every controller but that of the policy's status,
-// and has the pools go with the cluster.
+// what the HostedControlPlane says needs no flag. Its pause pauses every controller but that of the policy's
+// status. A controller deletes the pools together with the cluster.
 func TestA32_TheHostedControlPlaneTakesNoFlags(t *testing.T) {
 	t.Parallel()
 	config := DefaultConfig()

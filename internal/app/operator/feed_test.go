@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// a feed reads again after some ninety seconds, at a moment of its own, and pauses as long as others only by
-// chance.
+// feeds read again after some ninety seconds, each at a moment of its own. Two of them pause equally long only
+// by chance.
 func TestA47_FeedsDoNotAskAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	const least, most = 72, 108

@@ -106,8 +106,8 @@ func TestA32_TheFeedFollowsTheHostedControlPlane(t *testing.T) {
 	}
 }
 
-// two of them, or flags that say something else, keep the operator from starting; none, and one that cannot be
-// read, do not.
+// two HostedControlPlanes, or flags that contradict the one, keep the operator from starting. None, or one that
+// cannot be read, does not.
 func TestA32_WhatKeepsTheOperatorFromStarting(t *testing.T) {
 	t.Parallel()
 	one, two := hostedControlPlane("one", "infra"), hostedControlPlane("two", "infra")

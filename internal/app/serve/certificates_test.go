@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/certificate"
 )
 
-// a replica that has no certificate yet, or one that is not trusted, says so to probes; with one, the metric
-// tells when it ends.
+// a replica without a certificate, or with one that is not trusted, says so to probes. With a trusted one, the
+// metric shows when it ends.
 func TestReadinessAndExpiryFollowTheCertificate(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/certificate"
 )
 
-// V-20: one step may take as long as an API server under load needs for its writes, unless certificates live so short
-// that the time which a step writes down would be long past.
+// V-20: one step may take as long as the writes need on an API server under load. If certificates live very briefly it
+// gets less: else the time that a step writes down would be long past.
 func TestV20_AStepHasTheTimeThatItsWritesNeed(t *testing.T) {
 	for lifetime, want := range map[time.Duration]time.Duration{
 		certificate.Lifetime: CertificateStepWithin, certificate.MinLifetime: 10 * time.Second,

@@ -89,8 +89,8 @@ func TestATurnIsLeftToTheNext(t *testing.T) {
 	})
 }
 
-// E-61: while a request that goes first is under way, few of the others are, and all the others go once it has ended.
-// A watch goes on, and who gives up leaves its place to the next one.
+// E-61: while a request with precedence is under way, only a few others are. All others go once it has ended. A watch
+// is not held. A request that gives up leaves its place to the next one.
 func TestE61_OthersMakeWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

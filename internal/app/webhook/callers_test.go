@@ -34,8 +34,8 @@ func TestA14_CallersAreSetUpWhole(t *testing.T) {
 	}
 }
 
-// tokens of a file are renewed without a restart; a file that cannot be read leaves those before, and one
-// without tokens is none.
+// tokens of a file are renewed without a restart. If the file can no longer be read, the last tokens stay. At
+// the start, a file without valid tokens is an error.
 func TestA14_TokensOfAFileAreReadAnew(t *testing.T) {
 	t.Parallel()
 	const first, second = "abcdefghijklmnopqrstuvwxyz0123456789", "9876543210zyxwvutsrqponmlkjihgfedcba"

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The manifest is the chart's configuration with a URL and a name that kube-apiserver takes in files; what the policy
-// and the flags say is in it, and wrong flags are named.
+// The manifest is the chart's configuration, with a URL and a name that kube-apiserver accepts in files. It follows
+// the policy and the flags. Wrong flags are named.
 func TestTheManifestForFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -76,8 +76,8 @@ func TestTheManifestForFiles(t *testing.T) {
 	}
 }
 
-// A-42: what a policy with Automatic needs is printed for every group of the file, without a namespace for the pods
-// of all of them; any other policy is refused by its field.
+// A-42: what a policy with Automatic needs is printed for every group of the file. Without a namespace, that covers
+// the pods of all namespaces. Any other policy is refused by its field.
 func TestA42_ThePoliciesForAutomaticArePrinted(t *testing.T) {
 	t.Parallel()
 	const policy = `apiVersion: scheduling.openshift.io/v1alpha1

@@ -43,8 +43,8 @@ func issued(t *testing.T, name string) (tls.Certificate, []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority})
 }
 
-// with --authentication=ClientCertificate only a certificate of the authority with one of the names is answered,
-// over TLS as it is served.
+// with --authentication=ClientCertificate, only a certificate of the authority with one of the names is
+// answered. The test uses TLS, as the program serves it.
 func TestA14_OnlyNamedCertificatesAreAnswered(t *testing.T) {
 	t.Parallel()
 	named, authority := issued(t, "kube-apiserver")

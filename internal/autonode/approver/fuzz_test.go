@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/approver"
 )
 
-// FuzzApprove sends arbitrary bytes as a first request and as one for serving: nothing panics, and what is approved is
-// for the node alone, by a naive reading.
+// FuzzApprove sends arbitrary bytes as a first request and as one for serving. Nothing panics, and an approved request
+// is for the node alone, by a naive reading.
 func FuzzApprove(f *testing.F) {
 	for _, a := range []*ask{first(f, "a"), serving(f, "a")} {
 		f.Add(a.make(f).Spec.Request)

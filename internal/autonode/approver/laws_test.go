@@ -71,8 +71,8 @@ func keysAndRequests(t *testing.T) ([]crypto.Signer, map[string][]byte) {
 	return keys, pems
 }
 
-// Whatever is asked, in whatever order it is looked at: of the first certificates one key at most gets each
-// NodeClaim's, the NodeClaim's instance has that name and is awaited, and nobody but the bootstrapper gets one.
+// For any requests, judged in any order: at most one key gets the first certificate of a NodeClaim. The NodeClaim's
+// instance has that name and is expected. Nobody except the bootstrapper gets one.
 func TestLawOneKeyForEachNodeClaim(t *testing.T) {
 	t.Parallel()
 	keys, pems := keysAndRequests(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// FuzzNodePool: whatever policy and wrapper say, nothing panics, what is refused says why, and what is written has the
-// policy's entries first, is not too long and never wider than the policy.
+// FuzzNodePool: for any policy and wrapper, nothing panics, and a refusal says why. A written NodePool has the
+// policy's entries first, is not too long, and is never wider than the policy.
 func FuzzNodePool(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"{}", "{}"},

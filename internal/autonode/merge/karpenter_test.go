@@ -12,8 +12,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// karpenterSet is how Karpenter holds what is allowed for a label (K1, K2): some values, or all but some, within
-// bounds. It has no place for "a node without the label": the empty set stands for that, and for a contradiction too.
+// karpenterSet is how Karpenter represents what is allowed for a label (K1, K2): some values, or all except some,
+// within bounds. It cannot represent "a node without the label": the empty set stands for that, and also for a
+// contradiction.
 type karpenterSet struct {
 	allBut    bool
 	values    []string
@@ -72,14 +73,14 @@ func (s karpenterSet) and(other karpenterSet) karpenterSet {
 	return both
 }
 
-// takesTypesWithout reports whether a type that lacks the label is taken: by "must not exist", which may be a
-// contradiction, and by exclusions.
+// takesTypesWithout reports whether Karpenter takes a type that lacks the label: with "must not exist", which may be a
+// contradiction, and with exclusions.
 func (s karpenterSet) takesTypesWithout() bool {
 	return s.allBut == (len(s.values) > 0)
 }
 
 // karpenterLaunches reports whether Karpenter would find an instance type for the pool. A and B have no GPUs, C has 1.
-// Labels that no type defines are not looked at: a node gets them from the pool.
+// It ignores labels that no type defines: a node gets them from the pool.
 func karpenterLaunches(pool *karpenterv1.NodePool) bool {
 	folded := map[string]karpenterSet{}
 	add := func(entry merge.Requirement) {
@@ -136,8 +137,8 @@ func TestKarpenterLaunchesNothingPastAContradiction(t *testing.T) {
 	}
 }
 
-// K2, the reason for the law above: a contradiction on a label of every type keeps Karpenter from launching, on any
-// other label it does not.
+// K2, the reason for the law above: a contradiction keeps Karpenter from launching if every type has the label. For
+// any other label it does not.
 func TestWhatAContradictionMeansToKarpenter(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]bool{instanceType: false, gpus: true, team: true} {

@@ -73,8 +73,8 @@ func pair(t *rapid.T) (*hypershiftv1beta1.AutoNodePolicy, *hypershiftv1beta1.Ope
 	return policy, pool
 }
 
-// R10, R16, R19: the policy's entries come first, then the user's, each as it is; merging is a function of its
-// arguments and changes none; what is written is nothing of theirs.
+// R10, R16, R19: the policy's entries come first, then the user's, unchanged. Merging is a function of its arguments,
+// changes none, and its result shares nothing with them.
 func TestEntriesStayAsTheyAreAndInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -124,9 +124,9 @@ func spelled(list []merge.Requirement) []string {
 	return texts
 }
 
-// R11, R12, R15, K1: what is left is the policy's set and the user's, as every planner reads the written pool, and the
-// labels that fit the merged pool fit the policy and the user's pool, one by one: merging never widens and never loses
-// anything.
+// R11, R12, R15, K1: what is left is the intersection of the policy's set and the user's, as every planner reads the
+// written pool. The labels that fit the merged pool are exactly those that fit both: merging never widens and never
+// loses anything.
 func TestMergingIsIntersection(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -197,7 +197,7 @@ func TestMergingTwiceLeavesTheSame(t *testing.T) {
 	})
 }
 
-// G12: however many duplicates there are, what is left is the same, and the list is never too long.
+// G12: with any number of duplicates, what is left is the same, and the list is never too long.
 func TestDuplicatesAreLeftOutWithoutAnEffect(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -244,7 +244,7 @@ func TestReadyIsTheSameInAnyOrder(t *testing.T) {
 	})
 }
 
-// K4: what Check takes for the value of a label is what the API takes for one.
+// K4: Check accepts the same label values as the API.
 func TestValuesAreCheckedAsTheAPIDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -192,8 +192,7 @@ func atoi(t *testing.T, d *datadriven.TestData, text string) int {
 	return number
 }
 
-// nodePool prints each entry that is written, with whose it is; what is left for each label; and the wrapper's
-// condition.
+// nodePool prints each written entry and whose it is, what is left for each label, and the wrapper's condition.
 func (s script) nodePool() string {
 	result := merge.NodePool(s.policy, s.pool, s.settings)
 	public, said := s.byThePublicPackage()

@@ -71,8 +71,8 @@ func TestA01_TheTableHasEveryDefaultOfTheDefinitions(t *testing.T) {
 	}
 }
 
-// A-01, generated: of every leaf of an EC2NodeClass it is found when it is there and was not written, when it is
-// missing, and when it is another. The mutants "an EC2NodeClass is always as written" and "the root volume alone
+// A-01, generated: for every leaf of an EC2NodeClass, it is found if it is there and was not written, if it is
+// missing, and if it has another value. The mutants "an EC2NodeClass is always as written" and "the root volume alone
 // counts" die here.
 func TestA01_EveryLeafOfAnEC2NodeClassCounts(t *testing.T) {
 	t.Parallel()
@@ -148,8 +148,8 @@ func classOf(t *testing.T, spec any) *karpenterawsv1.EC2NodeClass {
 	return &class
 }
 
-// A-01: what the API server fills in is no alteration: the whole object, or a field beside one that was written.
-// Another value than the default is.
+// A-01: a default that the API server fills in is no alteration, be it a whole object or a field next to a written
+// one. A value other than the default is.
 func TestA01_DefaultsAreNoAlterations(t *testing.T) {
 	t.Parallel()
 	kind := EC2NodeClasses(AWSConfig{})

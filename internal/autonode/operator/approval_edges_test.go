@@ -82,8 +82,8 @@ func TestAnApprovalSaysWhatItRestsOn(t *testing.T) {
 	}
 }
 
-// What is decided, and what is for others to decide, is not looked at: no cloud is asked for it, and it is not
-// counted. It does not hide what is to be decided.
+// Requests that are decided, or that others decide, are not judged: no cloud is asked about them, and they are not
+// counted. They do not hide requests to decide.
 func TestOnlyWhatIsPendingIsLookedAt(t *testing.T) {
 	t.Parallel()
 	a := newApprovals(t, launchedClaim("web-1"), decidedRequest(t, "decided", "web-2"), otherSigner(t, "other"))
@@ -109,7 +109,7 @@ func TestOnlyWhatIsPendingIsLookedAt(t *testing.T) {
 	}
 }
 
-// A request is looked at again after 10 s while one may still be approved; what is wrong for good is not.
+// Requests are judged again after 10 s while one may still be approved, but not if they are wrong for good.
 func TestWhenARequestIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	wrong := kubeletRequest(t, "wrong", "web-9")
@@ -147,7 +147,7 @@ func TestARequestThatGoesMeanwhileIsNoFailure(t *testing.T) {
 	}
 }
 
-// Nothing is given out on what could not be read: each failure is told, and nothing is approved.
+// Nothing is approved on the basis of what could not be read, and each failure is reported.
 func TestNoFailureToApproveIsSwallowed(t *testing.T) {
 	t.Parallel()
 	for _, request := range []func(*testing.T, string, string) *certificatesv1.CertificateSigningRequest{
@@ -174,7 +174,7 @@ func TestNoFailureToApproveIsSwallowed(t *testing.T) {
 	}
 }
 
-// approving lets a server take approvals, which the fake one calls a status.
+// approving lets a server accept approvals, which the fake one treats as a status.
 func (a *approvals) approving(server client.WithWatch, f *controllertest.Failures) client.WithWatch {
 	return interceptor.NewClient(server, interceptor.Funcs{
 		SubResourceUpdate: func(ctx context.Context, _ client.Client, sub string, o client.Object,
@@ -240,8 +240,8 @@ func TestWhoIsToldOfARequestThatIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A cloud is asked for the names of instances that are awaited and of those whose nodes ask, each once and in order:
-// not for all of a large cluster.
+// A cloud is asked for the names of expected instances and of those whose nodes have a request, each once and in
+// order: not for all of a large cluster.
 func TestWhichInstancesACloudIsAskedFor(t *testing.T) {
 	t.Parallel()
 	joined := func(name string) *karpenterv1.NodeClaim {

@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 )
 
-// B-15: a step whose cache still shows the wrapper and the NodePool as they were before the last one goes on from
-// what that wrote: it writes nothing again, and runs into no conflict.
+// B-15: a step whose cache shows the wrapper and the NodePool as before the last step continues from what that step
+// wrote. It writes nothing again, and causes no conflict.
 func TestAStepGoesOnFromItsOwnWrites(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))
@@ -58,7 +58,7 @@ func TestAStepGoesOnFromItsOwnWrites(t *testing.T) {
 	}
 }
 
-// R25: that a wrapper is gone is believed of the API server only: its nodes would go with the NodePool.
+// R25: only the API server is trusted that a wrapper is gone: its nodes would go with the NodePool.
 func TestAWrapperThatTheCacheDoesNotShowIsNotGone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1))

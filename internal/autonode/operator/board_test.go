@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 )
 
-// what of the protection is not in force is told when it changes, and only then.
+// parts of the protection that are not in force are reported when they change, and only then.
 func TestA07_WhatIsMissingIsToldOnce(t *testing.T) {
 	t.Parallel()
 	for whose, hangUp := range map[string]func(*Board, []string){

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Section 4 1.3: of several Secrets of a class the first by name counts, wherever it stands in the list; one that is
-// going, of another class or of another namespace does not. Its images are named once.
+// Section 4 1.3: of several Secrets of a class, the first by name counts, wherever it is in the list. One that is
+// being deleted, or is of another class or namespace, does not. Its images are listed once.
 func TestWhichSecretNodesStartWith(t *testing.T) {
 	t.Parallel()
 	secret := func(name string, changes ...func(*corev1.Secret)) corev1.Secret {

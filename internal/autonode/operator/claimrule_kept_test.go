@@ -35,8 +35,8 @@ func (s *scene) backwards(backwards *bool) client.WithWatch {
 	})
 }
 
-// A-04, G14: while the policy is not known, or not valid, the rule that is there stays: a process that has just begun
-// does not write another, and one that has written it restores it.
+// A-04, G14: while the policy is unknown or invalid, the existing rule stays. A new process does not write another,
+// and a process that has written it restores it.
 func TestA04_APolicyThatIsNotKnownLeavesTheRule(t *testing.T) {
 	t.Parallel()
 	const zone = "topology.kubernetes.io/zone"
@@ -64,7 +64,7 @@ func TestA04_APolicyThatIsNotKnownLeavesTheRule(t *testing.T) {
 	}
 }
 
-// A-04, G25: where no wrappers stand for node classes the rule has the kinds without wrappers alone.
+// A-04, G25: if no node classes have wrappers, the rule has only the kinds without wrappers.
 func TestA04_TheRuleWhereThereAreNoWrappersOfClasses(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{class("default")}, policyOf(1))
@@ -79,7 +79,7 @@ func TestA04_TheRuleWhereThereAreNoWrappersOfClasses(t *testing.T) {
 	}
 }
 
-// a failure to write the rule that passes is told in the policy, once, before it is tried again.
+// a temporary failure to write the rule is reported in the policy, once, before the retry.
 func TestA04_AFailureToWriteTheRuleIsToldOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{class("default")}, policyOf(1))

@@ -238,8 +238,8 @@ func TestA04_NoFailureToWriteTheRuleIsSwallowed(t *testing.T) {
 	})
 }
 
-// where the guest's admin takes away the right to write the rule, the policy reaches the pools all the same; the
-// failure is told, and tried again.
+// if the guest's admin removes the right to write the rule, the policy reaches the pools all the same. The
+// failure is reported, and the write retried.
 func TestA04_ALostRightDoesNotKeepThePolicyFromThePools(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{class("default")}, policyOf(1, in("topology.kubernetes.io/zone", "a")))
@@ -317,8 +317,8 @@ func TestA04_WhatIsTooLargeForTheRuleIsTold(t *testing.T) {
 	}
 }
 
-// the rule says of which generation of the policy it is, to whoever is refused and to whoever finds it left
-// behind, also when a new generation asks the same of NodeClaims.
+// the rule states the generation of its policy, to whoever is refused and to whoever finds it left behind, even
+// if a new generation asks the same of NodeClaims.
 func TestA48_TheRuleCarriesTheGeneration(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, nil)

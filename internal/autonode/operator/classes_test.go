@@ -38,8 +38,8 @@ func (s *scene) classSays(name, kind string) karpenterv1.Condition {
 	return said
 }
 
-// R28, R31: a node class is written when policy or user data change, and only then; what nodes start with is looked
-// for each minute, since nothing tells of a new release.
+// R28, R31: a node class is written when policy or user data change, and only then. What nodes start with is read
+// every minute, since no event tells of a new release.
 func TestANodeClassIsWrittenWhenItChanges(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{class("big")}, policyOf(1))
@@ -78,8 +78,8 @@ func TestANodeClassIsWrittenWhenItChanges(t *testing.T) {
 	}
 }
 
-// R31, G14: how soon what is not there yet is looked for: each second for what comes into being, after 10 s for what
-// cannot be read, and after a minute once it is there, also while the node class is going.
+// R31, G14: when bootstrap data are read again: after 1 s if they do not exist yet, after 10 s if they cannot be read,
+// and after a minute once they exist, even while the node class is being deleted.
 func TestHowSoonANodeClassIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{class("big")}, policyOf(1))

@@ -114,7 +114,7 @@ func TestWhatTheManagementClusterIsAskedFor(t *testing.T) {
 	}
 }
 
-// G15: that the management cluster cannot be reached, or does not answer, is told with what was asked of it.
+// G15: if the management cluster cannot be reached, or does not answer, the error says what was asked.
 func TestNoFailureOfTheManagementClusterIsSwallowed(t *testing.T) {
 	t.Parallel()
 	if _, err := operator.NewManagementClient(&rest.Config{Host: "a b://"}, namespace); err == nil ||

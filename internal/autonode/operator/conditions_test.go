@@ -42,7 +42,7 @@ func (s *scene) refusing(answer error) client.WithWatch {
 	})
 }
 
-// G13, G14, G16: why a wrapper is not applied stands in PolicyApplied and in Ready, in the same words.
+// G13, G14, G16: PolicyApplied and Ready say in the same words why a wrapper is not applied.
 func TestWhatKeepsAWrapperFromBeingAppliedStandsInReady(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Resource: "nodepools"}
@@ -83,7 +83,7 @@ func TestWhatKeepsAWrapperFromBeingAppliedStandsInReady(t *testing.T) {
 	}
 }
 
-// A refusal is tried again after 20 s, since nothing tells of rules that have changed.
+// A refused write is retried after 20 s, since no event tells of changed rules.
 func TestARefusalIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1))
@@ -108,7 +108,7 @@ func TestWithoutAPolicyAWrapperIsApplied(t *testing.T) {
 	}
 }
 
-// A NodePool that somebody deletes, and that something holds, is waited for: it is not written while it goes.
+// A NodePool that is being deleted and held by something is not written until it is gone.
 func TestANodePoolThatIsGoingIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))
@@ -133,8 +133,8 @@ func TestANodePoolThatIsGoingIsWaitedFor(t *testing.T) {
 	s.merged("web", in(instanceType, "b"))
 }
 
-// G15: while the policy is not known a wrapper says of itself what it said, as far as there is something that it is
-// about: not when its NodePool is gone, nor when it was never applied to the one that is there.
+// G15: while the policy is unknown, a wrapper keeps its conditions, unless its NodePool is gone, or the policy was
+// never applied to the existing one.
 func TestWhatAWrapperSaysWhileThePolicyIsNotKnown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

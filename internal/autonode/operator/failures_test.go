@@ -78,8 +78,8 @@ func TestNoFailureOfTheGuestIsSwallowed(t *testing.T) {
 	})
 }
 
-// G16: what the guest's API server does not take stands on the wrapper, with its words and the kind of the refusal,
-// and is not an error that is tried again and again; what it could not answer is.
+// G16: a refusal of the guest's API server is reported on the wrapper, with its words and its kind, and is no error
+// that is retried again and again. A request without an answer is.
 func TestARefusalStandsOnTheWrapper(t *testing.T) {
 	t.Parallel()
 	kind, resource := schema.GroupKind{Group: karpenterv1.Group, Kind: "NodePool"},
@@ -158,8 +158,8 @@ func messageOf(w *hypershiftv1beta1.OpenshiftNodePool, kind string) string {
 	return ""
 }
 
-// R23: what somebody else changed or deleted is restored, once, and told and counted as such; what the operator writes
-// itself, for another policy or another wrapper, is not.
+// R23: what somebody else changed or deleted is restored, once, and reported and counted as such. The operator's own
+// writes, for another policy or another wrapper, are not.
 func TestARepairIsToldAndCounted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web", in("team", "a"))}, policyOf(1, in(instanceType, "a")))

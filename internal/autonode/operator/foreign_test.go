@@ -78,8 +78,8 @@ func amounts(limits karpenterv1.Limits) string {
 	return strings.Join(all, " ")
 }
 
-// what was made more than 10 s after the guest was protected is foreign: told, counted, and by the rule limited
-// or deleted. What is older is left alone in all three.
+// a product made more than 10 s after the guest was protected is foreign: it is reported, counted and, depending
+// on the rule, limited or deleted. All three rules leave older products alone.
 func TestA07_WhatIsForeignIsTreatedByTheRule(t *testing.T) {
 	t.Parallel()
 	for rule, c := range map[operator.ForeignRule]struct {
@@ -243,7 +243,7 @@ func TestA07_ForeignObjectsAreCounted(t *testing.T) {
 	}
 }
 
-// what of a foreign object cannot be asked, limited or deleted is told, and tried again.
+// if a foreign object cannot be read, limited or deleted, that is reported and retried.
 func TestA07_NoFailureToTreatIsSwallowed(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []operator.ForeignRule{operator.ForeignQuarantine, operator.ForeignDelete} {
@@ -270,7 +270,7 @@ func TestA07_TheFirstLookCounts(t *testing.T) {
 	}
 }
 
-// what is known to be older is left alone, and not looked at again and again.
+// a product known to be older is left alone, and not checked again and again.
 func TestA07_WhatIsOlderIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := strangers(t, operator.ForeignQuarantine)

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 )
 
-// an object is told of once an hour, and anew when it was in order in between.
+// an object is reported once an hour, and again if it conformed in between.
 func TestA23_WhatIsWrongAgainIsToldAgain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{class("default"), wrapper("web", in(instanceType, "a"))},
@@ -108,7 +108,7 @@ func (l *looker) anyClass() float64 {
 	return count
 }
 
-// a node class that the operator has not written has to have the instance profile that the operator was given.
+// a node class that the operator did not write must have the operator's instance profile.
 func TestA21_TheProfileIsTheOneThatWasGiven(t *testing.T) {
 	t.Parallel()
 	first := newScene(t, []client.Object{class("default")}, policyOf(1, in(instanceType, "a", "b")))

@@ -48,8 +48,8 @@ func judging(t *testing.T, answer operator.Answer) (*scene, *looker) {
 	return s, c
 }
 
-// claims outside of a policy are replaced for a day, from when its generation was seen: of the same policy, of
-// another one that was made in its place, and of the first one. Nobody is told of what is being replaced.
+// claims outside of a policy count as being replaced for a day after its generation was first seen, be it a new
+// generation, another policy in its place, or the first policy. There are no events about them.
 func TestA21_SinceWhenAPolicyIsInForce(t *testing.T) {
 	t.Parallel()
 	another := policyOf(2, in(instanceType, "a"))
@@ -160,9 +160,8 @@ func TestA21_AGapInTheProtectionIsFound(t *testing.T) {
 	}
 }
 
-// what has no wrapper is foreign when it is younger than the protection, and inherited when it is
-// older. Each is told of by an event about itself. Where nobody knows since when the guest is protected, nobody is
-// blamed.
+// a product without a wrapper is foreign if it is younger than the protection, and inherited if it
+// is older. Each gets an event. While it is unknown since when the guest is protected, nobody is blamed.
 func TestA21_WhatHasNoWrapperIsForeignOrInherited(t *testing.T) {
 	t.Parallel()
 	since := controllertest.NewClock().Now().Truncate(time.Second)

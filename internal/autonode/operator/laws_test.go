@@ -21,9 +21,9 @@ import (
 
 // laws that a changed line broke and no test noticed. Each test names the change that it is against.
 
-// A-09 (a), G22: with the admission policies held back for 5 s nothing else is written, by nobody, and the policy says
-// nothing. Mutants: Protected is always true; a wrapper, the default class or the policy's status does not ask for it;
-// the wait until an API server has put an admission policy into force is left out.
+// A-09 (a), G22: while the admission policies are held back for 5 s, no controller writes anything else, and the
+// policy's status stays empty. Mutants: Protected is always true; a wrapper, the default class or the policy's status
+// does not check it; the wait until an API server has put an admission policy into force is left out.
 func TestA09a_NothingIsWrittenBeforeAdmission(t *testing.T) {
 	t.Parallel()
 	s := newUnprotectedScene(t, []client.Object{wrapper("web"), class("big")}, policyOf(1, in(instanceType, "a")))
@@ -80,8 +80,8 @@ func TestA09a_NothingIsWrittenBeforeAdmission(t *testing.T) {
 	}
 }
 
-// A-09 (b), R25: a product is deleted for want of its wrapper only when the API server itself says so. A cache that is
-// 5 s behind costs no pool and no node. Mutants: the cache is asked again; what the API server says is not looked at.
+// A-09 (b), R25: a product is deleted for lack of a wrapper only if the API server itself confirms that. A cache that
+// is 5 s behind costs no pool and no node. Mutants: the cache is asked again; the API server's answer is ignored.
 func TestA09b_ACacheThatLagsCostsNoPool(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web"), class("big")}, policyOf(1, in(instanceType, "a")))
@@ -119,8 +119,8 @@ func TestA09b_ACacheThatLagsCostsNoPool(t *testing.T) {
 	}
 }
 
-// A-09 (c): what this process has looked at is its own, though an earlier one wrote it: signs taken off, status
-// forged, wrapper taken away at once. Mutant: only what was written by this process counts.
+// A-09 (c): a product that this process has seen is the operator's, even if an earlier process wrote it: label and
+// owner removed, status forged, wrapper deleted at once. Mutant: only products written by this process count.
 func TestA09c_WhatWasLookedAtIsNotSetFree(t *testing.T) {
 	t.Parallel()
 	for name, orphan := range map[string]bool{"the wrapper is deleted": false, "and its finalizer taken off": true} {

@@ -39,8 +39,8 @@ func TestA06_OnlyEC2NodeClassesHaveWrappers(t *testing.T) {
 	}
 }
 
-// that a class has no wrapper is asked of the API server for a pool that exists, and of the cache for one that
-// does not: nothing goes with that.
+// for an existing pool, the API server is asked whether a class has no wrapper; for a missing pool, the cache,
+// since no nodes depend on it.
 func TestA06_TheAPIServerIsAskedForPoolsThatExist(t *testing.T) {
 	t.Parallel()
 	s := guarding(t, ofClass("new", "big"), ofClass("there", "big"), class("big"))
@@ -122,7 +122,7 @@ func TestA30_AClassOfAnotherThatIsGoing(t *testing.T) {
 	}
 }
 
-// what of another operator's class cannot be read is told, and tried again.
+// if another operator's class cannot be read, that is reported and retried.
 func TestA30_NoFailureToLookAtAClassOfAnotherIsSwallowed(t *testing.T) {
 	t.Parallel()
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {

@@ -48,8 +48,7 @@ func (s *scene) managed(pool string, status metav1.ConditionStatus, reason strin
 	}
 }
 
-// a pool of a class that no wrapper stands behind is not made; one that is there is closed. Both follow the
-// class.
+// a pool whose class has no wrapper is not created; an existing one is closed. Both follow the class.
 func TestA06_APoolFollowsItsClass(t *testing.T) {
 	t.Parallel()
 	s := guarding(t, ofClass("new", "big"), ofClass("there", "big"), class("big"))
@@ -185,7 +184,7 @@ func TestA06_AClassThatStandsIsUsed(t *testing.T) {
 	}
 }
 
-// that a class has no wrapper is not believed of the cache: closing a pool replaces its nodes.
+// the cache is not trusted that a class has no wrapper: closing a pool replaces its nodes.
 func TestA06_AWrapperThatTheCacheDoesNotShowIsThere(t *testing.T) {
 	t.Parallel()
 	s := guarding(t, ofClass("web", "big"), class("big"))

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// what is owned is said in words that are all known, and one word for several parts stands alone.
+// all words of --own must be known, and a word for several parts must be alone.
 func TestA30_TheWordsOfOwning(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{

@@ -91,7 +91,7 @@ func TestNothingIsWrittenBeforeTheGuestIsProtected(t *testing.T) {
 	}
 }
 
-// G14, G15: with a policy that is not known, or wrong, what was applied last stays, and new wrappers wait.
+// G14, G15: while the policy is unknown or invalid, what was applied last stays, and new wrappers wait.
 func TestWhatWasAppliedLastStays(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -123,7 +123,7 @@ func TestWhatWasAppliedLastStays(t *testing.T) {
 	}
 }
 
-// R45: a policy that may not be read for 30 s is none, and is merged as soon as it can be read again.
+// R45: a policy that may not be read for 30 s counts as none, and is merged as soon as it can be read again.
 func TestWithoutTheRightToReadThereIsNoPolicyAfterAWhile(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web", in("team", "a"))}, policyOf(1, in(instanceType, "a")))
@@ -159,7 +159,7 @@ func TestAPoolWithNothingLeftSaysSo(t *testing.T) {
 	s.says("web", hypershiftv1beta1.ConditionTypeReady, metav1.ConditionFalse,
 		hypershiftv1beta1.ReasonNoCompatibleInstanceTypes)
 	s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)
-	// Not even while the policy cannot be read does Karpenter's own word hide that.
+	// Karpenter's own condition does not hide that, not even while the policy cannot be read.
 	pool := s.nodePool("web")
 	pool.Status.Conditions = []karpenterv1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready",
 		LastTransitionTime: metav1.NewTime(s.clock.Now())}}

@@ -66,9 +66,8 @@ func (s *scene) starts(what string, resolved metav1.ConditionStatus, reason stri
 	}
 }
 
-// with Secrets the version of a class is what HyperShift says in its status. Until that is what was asked for,
-// nodes start as before; the root volume of the policy follows all the same, or a version that nobody has would hold
-// it back.
+// with Secrets, HyperShift reports the version of a class in its status. Until that is the requested one, nodes
+// start as before. The root volume follows the policy all the same: an unavailable version must not hold it back.
 func TestA08_WithSecretsTheStatusTellsTheVersion(t *testing.T) {
 	t.Parallel()
 	s := released(t, true, "", class("big"))

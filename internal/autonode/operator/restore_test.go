@@ -86,7 +86,7 @@ func TestAnotherNodePoolOfTheNameIsWritten(t *testing.T) {
 	}
 }
 
-// G13, X-11: admission in the guest that changes what the policy decides is told on the wrapper, and tried again
+// G13, X-11: if admission in the guest changes what the policy decides, the wrapper says so, and the write is retried
 // every 20 s.
 func TestWhatAdmissionChangesOfThePolicyIsTold(t *testing.T) {
 	t.Parallel()

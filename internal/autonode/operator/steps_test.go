@@ -45,8 +45,8 @@ func forgetting(server client.WithWatch) client.WithWatch {
 	})
 }
 
-// of two reasons to come back the sooner one counts: what nodes start with, or a NodePool that was refused, is
-// tried again, and a status that was changed on its way is written again.
+// of two reasons to requeue, the sooner one counts: to read again what nodes start with or retry a refused
+// NodePool, and to write an altered status again.
 func TestA03_TheSoonerReasonToComeBackCounts(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web"), class("big")}, policyOf(1))

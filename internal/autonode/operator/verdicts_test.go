@@ -27,8 +27,8 @@ func failing(name string) *hypershiftv1beta1.OpenshiftNodePool {
 	return w
 }
 
-// whatever stands in the status of a wrapper, Ready of the policy is made from what the operator found out: it
-// does not become better, nor worse.
+// whatever a wrapper's status says, the policy's Ready depends on what the operator found out. It becomes
+// neither better nor worse.
 func TestA03_AForgedStatusDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for name, forge := range map[string]func(*hypershiftv1beta1.OpenshiftNodePoolStatus){
@@ -102,8 +102,8 @@ func TestA03_AVerdictIsAboutOneGenerationOfOneWrapper(t *testing.T) {
 	}
 }
 
-// where the operator can neither write nor is refused, nobody knows how it stands: an admin whose webhook fails
-// must not hold on to the last good word.
+// if a write neither succeeds nor is refused, the state is unknown: an admin whose webhook fails must not keep
+// the last good verdict.
 func TestA03_AFailureTakesTheVerdictDown(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))

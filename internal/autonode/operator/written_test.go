@@ -70,8 +70,8 @@ func TestWhatIsForgottenIsNotShown(t *testing.T) {
 	}
 }
 
-// what the policy decides has to be stored as it was written: requirements, node class and the labels of
-// the template. A difference elsewhere is told apart.
+// what the policy decides must be stored as written: requirements, node class and the labels of the
+// template. Other differences are reported separately.
 func TestWhatThePolicyDecidesIsToldFromTheRest(t *testing.T) {
 	t.Parallel()
 	kind := NodePools(merge.NodePoolSettings{})

@@ -46,7 +46,7 @@ func printed(t interface{ Fatal(...any) }, where printer.Surroundings, a printer
 	return out.String(), err
 }
 
-// TestU13_PaintChangesNoLetter: without its colours a painted text is what it was, and a code is painted where it
+// TestU13_PaintChangesNoLetter: a painted text without its colours is the original text. A code is painted where it
 // stands alone.
 func TestU13_PaintChangesNoLetter(t *testing.T) {
 	t.Parallel()

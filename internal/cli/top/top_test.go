@@ -143,8 +143,8 @@ func TestU05_ThePageShowsAFrame(t *testing.T) {
 	}
 }
 
-// TestU05_ViewsSurviveSizes: a view, its filter and its cursor are the same after the size changed; a screen that is
-// too small says so, and shows plain lines.
+// TestU05_ViewsSurviveSizes: a change of size keeps a view, its filter and its cursor. A screen that is too small says
+// so, and shows plain lines.
 func TestU05_ViewsSurviveSizes(t *testing.T) {
 	t.Parallel()
 	m := press(model(t, 120, 40), "/", "g", "p", "u", "enter")

@@ -109,7 +109,7 @@ func TestU08_EveryPageShowsItsCauses(t *testing.T) {
 	b.shows("3 of 300")
 }
 
-// TestU08_WhatChangesIsShown without a reload: a node that comes, pods that wait and then do not; frozen, nothing
+// TestU08_WhatChangesIsShown without a reload: a node that comes, and pods that wait and then do not. Frozen, nothing
 // moves.
 func TestU08_WhatChangesIsShown(t *testing.T) {
 	s := newStand(t, generated())
@@ -136,8 +136,8 @@ func TestU08_WhatChangesIsShown(t *testing.T) {
 	b.until(`document.querySelectorAll(".box").length === 301`)
 }
 
-// TestU08_TheHistoryIsShown: on a page of its own, of one node where it is asked for, and the last of it on the
-// overview; what is decided meanwhile comes.
+// TestU08_TheHistoryIsShown: on a page of its own, for one node if that is asked for. The overview shows the last
+// records. New decisions appear.
 func TestU08_TheHistoryIsShown(t *testing.T) {
 	s := newStand(t, generated())
 	b := s.opened(1440, 900)

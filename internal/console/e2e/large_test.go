@@ -24,8 +24,8 @@ func (s *stand) churn(step int) {
 	s.input.Store(&in)
 }
 
-// TestU08_AVeryLargeCluster of 5,000 nodes and 100,000 pods is shown with a few hundred boxes and rows, wide and at
-// 360 px, and what changes is shown there too.
+// TestU08_AVeryLargeCluster: 5,000 nodes and 100,000 pods are shown with a bounded number of elements, 1440 and 360 px
+// wide. Changes are shown there, too.
 func TestU08_AVeryLargeCluster(t *testing.T) {
 	s := newStand(t, veryLarge())
 	b := s.opened(1440, 900)
@@ -57,9 +57,9 @@ func TestU08_AVeryLargeCluster(t *testing.T) {
 	b.shows("55 wait")
 }
 
-// BenchmarkU08_ThePage is what a browser needs for the console: from the navigation to the first view, processor time
-// of the page for that and for a second in which 50 pods move, the longest task meanwhile, and the heap after half a
-// minute. Time depends on what else the machine does; processor time does not.
+// BenchmarkU08_ThePage measures the console in a browser: the time from the navigation to the first view; processor
+// time of the page for that, and for a second in which 50 pods move; the longest task meanwhile; and the heap after
+// half a minute. Time depends on what else the machine does; processor time does not.
 func BenchmarkU08_ThePage(b *testing.B) {
 	for _, size := range [][2]int{{300, 3000}, {5000, 100000}} {
 		for _, at := range []string{"/", "/nodes?as=table"} {

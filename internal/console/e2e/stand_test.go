@@ -1,5 +1,5 @@
-// Package e2e tries the console in a headless Chromium (U-08): against a generated cluster, through the handlers that
-// the controller serves it with.
+// Package e2e tests the console in a headless Chromium (U-08). The controller's own handlers serve it for a generated
+// cluster.
 package e2e
 
 import (

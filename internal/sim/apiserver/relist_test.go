@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// a cache that lists anew sees the newest states, and what is gone by its absence, as it was last seen. Events
-// from before the list change nothing any more.
+// a cache that lists again sees the newest states. It notices deletions by absence, and has the last state of
+// what is gone. Events from before the list change nothing any more.
 func TestACacheListsAnew(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

@@ -136,8 +136,8 @@ func stream(t *testing.T, from io.Reader) func() told {
 	}
 }
 
-// TestU41_AStreamTellsTheWholeAndThenWhatChanges, each with the version of the snapshot; who comes back with what it
-// has is told what it missed, and the whole where that is not known.
+// TestU41_AStreamTellsTheWholeAndThenWhatChanges, each with the version of the snapshot. A reader that comes back with
+// its version gets what it missed, or the whole if that version is not known.
 func TestU41_AStreamTellsTheWholeAndThenWhatChanges(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

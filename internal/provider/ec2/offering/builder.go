@@ -30,20 +30,20 @@ const (
 	LabelPlacementPartition       requirement.Key = "karpenter.k8s.aws/placement-group-partition"
 )
 
-// mostClasses bounds how many classes' machines a builder remembers. Beyond it all are forgotten, which costs a few
-// milliseconds for each.
+// mostClasses bounds how many classes' machines a builder caches. Beyond it the cache is cleared, which costs a few
+// milliseconds for each class.
 const mostClasses = 256
 
-// Input is what a catalogue is made from. What is nil knows nothing, unless stated otherwise.
+// Input is what a catalogue is built from. Nil fields mean unknown, unless stated otherwise.
 type Input struct {
-	Class    *awsv1.EC2NodeClass // with what its selectors stand for in the status; never nil
+	Class    *awsv1.EC2NodeClass // with resolved selectors in its status; never nil
 	Region   string
 	Sold     *Sold // never nil
 	Prices   PriceList
 	Settings Settings
 	// Placement is the group that the class selects.
 	Placement Placement
-	// Dedicated says that machines of the class run on hardware of their own: whoever uses it asks for that.
+	// Dedicated is true if machines of the class run on dedicated hardware: all of its pools ask for that.
 	Dedicated bool
 	// ImageFor returns the image for types of an architecture (amd64, arm64) and accelerator ("", [GPU], [Neuron]).
 	// Types for which it returns false are not offered. Never nil.
@@ -54,23 +54,23 @@ type Input struct {
 	Memory       *instancetype.Memory
 	Free         *subnet.Free
 	Reservations *Reservations
-	// InReservation is how many machines of this cluster are in a capacity reservation, by its id.
+	// InReservation is the number of this cluster's machines in each capacity reservation, by id.
 	InReservation map[string]int64
 	Quotas        *quota.Marks
 	Shortages     *Shortages
 	Now           time.Time
 }
 
-// Result is a catalogue, and what is to be said of it.
+// Result is a catalogue, and a message about it.
 type Result struct {
 	Catalog catalog.Catalog
-	// Short says that for some types no subnet has enough addresses, and what was done about it, for an event; "" when
-	// there is nothing to say (E-12).
+	// Short is the text of an event if no subnet has enough addresses for some types, with the consequence; ""
+	// otherwise (E-12).
 	Short string
 }
 
-// Builder makes catalogues. Its results depend on nothing but the input: it remembers what classes and calls have in
-// common, so that only what has changed is computed again. Safe for concurrent use.
+// Builder builds catalogues. Its results depend only on the input. It caches what classes and calls have in common, so
+// that only changes are computed again. Safe for concurrent use.
 type Builder struct {
 	mu    sync.Mutex
 	sold  *Sold
@@ -78,7 +78,7 @@ type Builder struct {
 	nodes map[string]map[string]machine // by class and type
 }
 
-// kind is an instance type, without any class.
+// kind is an instance type, independent of classes.
 type kind struct {
 	name, architecture, accelerator string
 	info                            *ec2types.InstanceTypeInfo
@@ -88,17 +88,17 @@ type kind struct {
 	onDemand, spot                  bool
 }
 
-// machine is what a node of a type has, and what that was computed from beside the class.
+// machine is what a node of a type has, and the inputs of that beside the class.
 type machine struct {
 	memory, branches int64
 	node             instancetype.Node
 }
 
-// NewBuilder returns one that remembers nothing.
+// NewBuilder returns a Builder with an empty cache.
 func NewBuilder() *Builder { return &Builder{nodes: map[string]map[string]machine{}} }
 
-// Build returns what a class offers: all types that its images fit and that EC2 sells in a zone of its subnets, those
-// that cannot be had now among them, by name. The error names the field of the class that cannot be read.
+// Build returns what a class offers: all types that fit its images and that EC2 sells in a zone of its subnets, by
+// name. Unavailable ones are included. The error names the field of the class that cannot be read.
 func (b *Builder) Build(in Input) (Result, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,7 +134,7 @@ func (b *Builder) Build(in Input) (Result, error) {
 	return result, nil
 }
 
-// learn takes in what is sold, when that is news.
+// learn reads what EC2 sells, if that has changed.
 func (b *Builder) learn(sold *Sold) {
 	if b.sold == sold {
 		return
@@ -163,7 +163,7 @@ func (b *Builder) learn(sold *Sold) {
 	}
 }
 
-// machine returns what a node of a type has with the class and the image, from memory when nothing has changed.
+// machine returns what a node of a type has with the class and the image, from the cache if nothing has changed.
 func (b *Builder) machine(w *work, k *kind, image instancetype.Image) (instancetype.Node, error) {
 	class, err := w.class(image.Family)
 	if err != nil {
@@ -194,7 +194,7 @@ func (b *Builder) machine(w *work, k *kind, image instancetype.Image) (instancet
 	return node, err
 }
 
-// wellKnown are the labels whose values EC2 or we decide.
+// wellKnown returns the labels whose values EC2 or we decide.
 func wellKnown() map[requirement.Key]bool {
 	known := map[requirement.Key]bool{
 		catalog.LabelInstanceType: true, catalog.LabelZone: true, catalog.LabelCapacityType: true,
@@ -209,18 +209,18 @@ func wellKnown() map[requirement.Key]bool {
 	return known
 }
 
-// work is what one call of Build has found out so far.
+// work is the state of one call of Build.
 type work struct {
 	in       Input
 	zones    map[string]requirement.Set // labels of offerings, by zone of the class's subnets
 	subnets  []subnet.Subnet
 	reserved map[string][]reservation // by type
-	lacking  map[string]map[Pool]bool // by type; "" for what holds for all
+	lacking  map[string]map[Pool]bool // by type; "" for all types
 	images   map[[2]string]imageChoice
 	classes  map[string]classOfFamily
 	rooms    map[room]map[string]bool
 	short    string
-	least    int64 // the need that short tells of
+	least    int64 // the need that short is about
 }
 
 type imageChoice struct {
@@ -233,7 +233,7 @@ type classOfFamily struct {
 	key string
 }
 
-// room is what decides whether zones have enough addresses.
+// room is the key for the question whether zones have enough addresses.
 type room struct {
 	need  subnet.Need
 	zones string
@@ -293,7 +293,7 @@ func (w *work) class(family string) (classOfFamily, error) {
 	return known, nil
 }
 
-// roomFor returns in which of a type's zones some subnet has the addresses that a machine needs (E-12).
+// roomFor returns the zones of a type where some subnet has enough addresses for a machine (E-12).
 func (w *work) roomFor(k *kind, pods int64) map[string]bool {
 	addresses := w.in.Settings.PodAddresses
 	if addresses == subnet.Secondary && w.in.Class.Annotations[PrefixDelegation] == "true" {

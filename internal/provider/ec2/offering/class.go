@@ -11,25 +11,25 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
 )
 
-// PrefixDelegation is the annotation of a class whose nodes get prefixes of addresses for their pods when it is "true"
-// (E-20).
+// PrefixDelegation is the annotation of a class that gives its nodes prefixes of addresses for their pods if it is
+// "true" (E-20).
 const PrefixDelegation = "joiner.sh/prefix-delegation"
 
-// The devices on which the data of pods lie, by family, unless a mapping says that it is the root volume.
+// The devices with the data of pods, by family, unless a mapping says that it is the root volume.
 const (
 	deviceAL2023       = "/dev/xvda"
 	deviceBottlerocket = "/dev/xvdb"
 )
 
-// Settings are those of the program that decide what a node has (E-59).
+// Settings are the program's settings that decide what a node has (E-59).
 type Settings struct {
 	ReservedInterfaces int64               // reserved-enis
 	MemoryOverhead     float64             // vm-memory-overhead-percent, 0 to 1
-	PodAddresses       subnet.PodAddresses // where pods have addresses from, in classes without [PrefixDelegation]
+	PodAddresses       subnet.PodAddresses // where pods get addresses from, in classes without [PrefixDelegation]
 }
 
-// ClassOf returns what of a class decides what its machines have, with images of a family. Whoever writes a launch
-// template uses it too: the kubelet is told the number of pods that was planned with.
+// ClassOf returns the part of a class that decides what its machines have, with images of a family. Launch templates
+// use it too, so that the kubelet gets the number of pods that planning uses.
 func ClassOf(class *awsv1.EC2NodeClass, family string, settings Settings) instancetype.Class {
 	return instancetype.Class{
 		Kubelet: class.Spec.Kubelet, Root: rootSize(class.Spec.BlockDeviceMappings, family),
@@ -40,8 +40,8 @@ func ClassOf(class *awsv1.EC2NodeClass, family string, settings Settings) instan
 	}
 }
 
-// volumes is how many volumes a machine starts with: those of the image and those that the class adds (E-23). Which is
-// the root of a custom image is not known, unless the class says so.
+// volumes returns how many volumes a machine starts with: those of the image and those that the class adds (E-23). The
+// root of a custom image is unknown, unless the class names it.
 func volumes(mappings []awsv1.BlockDeviceMapping, family string) int64 {
 	devices := map[string]bool{}
 	switch family {
@@ -68,8 +68,8 @@ func volumes(mappings []awsv1.BlockDeviceMapping, family string) int64 {
 	return count
 }
 
-// rootSize is the size in bytes of the volume with the pods' data; 0 when the class does not say. Nothing is known of
-// the devices of a custom image: its last mapping counts, as with Karpenter.
+// rootSize returns the size in bytes of the volume with the pods' data; 0 when the class does not say. The devices of
+// a custom image are unknown: its last mapping counts, as in Karpenter.
 func rootSize(mappings []awsv1.BlockDeviceMapping, family string) int64 {
 	is := func(m awsv1.BlockDeviceMapping) bool { return value(m.RootVolume) }
 	if !slices.ContainsFunc(mappings, is) {
@@ -97,7 +97,7 @@ type Placement struct {
 	Strategy string // cluster, partition or spread
 }
 
-// MostInZone is how many machines the group may have in a zone; 0 for as many as EC2 has (E-15).
+// MostInZone returns how many machines the group may have in a zone; 0 for no limit (E-15).
 func (p Placement) MostInZone() int {
 	if p.Strategy == string(ec2types.PlacementGroupStrategySpread) {
 		return mostSpread
@@ -105,11 +105,11 @@ func (p Placement) MostInZone() int {
 	return 0
 }
 
-// mostSpread is how many machines EC2 starts for a group in a zone when it puts each on hardware of its own.
+// mostSpread is EC2's limit of machines in a zone for a group that puts each on separate hardware.
 const mostSpread = 7
 
-// Accelerators, as far as images differ by them (E-09). They go by the labels that images' requirements name, so GPUs
-// are those of any maker.
+// Accelerators that need different images (E-09). They follow the labels in images' requirements, so GPU means one of
+// any maker.
 const (
 	GPU    = "gpu"
 	Neuron = "neuron" // Inferentia and Trainium, and what else EC2 calls an accelerator
@@ -120,7 +120,7 @@ const (
 	labelAccelerators = awsv1.Group + "/instance-accelerator-count"
 )
 
-// accelerator says by the labels of a type what it has that needs an image of its own; "" for nothing.
+// accelerator returns the accelerator of a type, by its labels, that needs an image of its own; "" for none.
 func accelerator(labels map[string]string) string {
 	switch {
 	case labels[labelGPUs] != "":
@@ -131,8 +131,8 @@ func accelerator(labels map[string]string) string {
 	return ""
 }
 
-// fits reports whether EC2 would launch a type at all as a class asks for it: into its placement group, with its
-// network interfaces, its options for processors and its enclaves.
+// fits reports whether EC2 can launch a type with a class's placement group, network interfaces, processor options and
+// enclaves.
 func fits(class *awsv1.EC2NodeClass, placement Placement, info *ec2types.InstanceTypeInfo) bool {
 	if placement.ID != "" && (info.PlacementGroupInfo == nil ||
 		!slices.Contains(info.PlacementGroupInfo.SupportedStrategies,
@@ -148,7 +148,7 @@ func fits(class *awsv1.EC2NodeClass, placement Placement, info *ec2types.Instanc
 	return hasEnclaves(class, info) && hasInterfaces(class.Spec.NetworkInterfaces, info.NetworkInfo)
 }
 
-// hasEnclaves reports whether a type has Nitro enclaves, or the class does without (E-01).
+// hasEnclaves reports whether a type has Nitro enclaves, or the class does not need them (E-01).
 func hasEnclaves(class *awsv1.EC2NodeClass, info *ec2types.InstanceTypeInfo) bool {
 	wanted := class.Spec.EnclaveOptions
 	return wanted == nil || !wanted.Enabled || info.NitroEnclavesSupport == ec2types.NitroEnclavesSupportSupported
@@ -178,7 +178,7 @@ func hasInterfaces(interfaces []awsv1.NetworkInterface, n *ec2types.NetworkInfo)
 	return fabric == 0 || n.EfaInfo != nil && value(n.EfaInfo.MaximumEfaInterfaces) >= fabric
 }
 
-// fingerprint is equal for classes whose machines are equal.
+// fingerprint returns a text that is equal for classes with equal machines.
 func fingerprint(class instancetype.Class) (string, error) {
 	text, err := json.Marshal(class)
 	return string(text), err

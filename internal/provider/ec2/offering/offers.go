@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// expiresWithin is how long before its end a capacity block takes no more machines (E-13).
+	// expiresWithin is how long before its end a capacity block stops to take machines (E-13).
 	expiresWithin = 40 * time.Minute
 	capacityBlock = "capacity-block"
 	expiring      = "expiring"
-	// reservedPart of what a type costs on demand is its price in a reservation, which is paid for in any case: so
-	// little that it beats all else, and still in the order of the types.
+	// reservedPart divides the on-demand price of a type to get its price in a reservation, which is paid for in any
+	// case. The result is lower than any other price, and keeps the order of the types.
 	reservedPart = 1000
-	// reservedUnknown is that price of a type without any: sold in capacity blocks only.
+	// reservedUnknown is that price for a type without an on-demand price, sold only in capacity blocks.
 	reservedUnknown = resources.Dollar
 )
 
@@ -31,12 +31,12 @@ const (
 type reservation struct {
 	id, zone  string
 	labels    requirement.Set
-	covers    int // machines of this cluster, those in it among them
+	covers    int // machines of this cluster, including those in it
 	available bool
 }
 
-// reservations returns the reservations of the class in zones of its subnets, by type; each list by zone and id. One
-// that has ended is none.
+// reservations returns the reservations of the class in zones of its subnets, by type, each list by zone and id. It
+// leaves out ended ones.
 func (w *work) reservations() map[string][]reservation {
 	all := map[string][]reservation{}
 	for _, r := range w.in.Class.Status.CapacityReservations {
@@ -63,14 +63,14 @@ func (w *work) reservations() map[string][]reservation {
 	return all
 }
 
-// ends reports whether a reservation takes no more machines since it will end soon. Only a capacity block ends its
-// machines; those of another reservation go on as on-demand ones.
+// ends reports whether a reservation takes no more machines because it will end soon. Only a capacity block ends its
+// machines; those of other reservations continue as on-demand.
 func ends(r awsv1.CapacityReservation, now time.Time) bool {
 	return r.State == expiring ||
 		r.ReservationType == capacityBlock && r.EndTime != nil && !now.Add(expiresWithin).Before(r.EndTime.Time)
 }
 
-// left is how many addresses a subnet has; one that nobody has counted yet has enough.
+// left returns the free addresses of a subnet. One that nobody has counted yet has enough.
 func (w *work) left(id string) int64 {
 	if w.in.Free != nil {
 		if left, known := w.in.Free.Left(id); known {
@@ -80,7 +80,8 @@ func (w *work) left(id string) int64 {
 	return math.MaxInt64
 }
 
-// offerings returns how a type is sold to the class: by zone, on demand before spot, and at the end what is reserved.
+// offerings returns the offerings of a type for the class: by zone, on-demand before spot, and reserved ones at the
+// end.
 func (w *work) offerings(k *kind, node instancetype.Node) []catalog.Offering {
 	enough := w.roomFor(k, node.Pods)
 	list := make([]catalog.Offering, 0, 2*len(k.zones)+len(w.reserved[k.name]))
@@ -124,8 +125,8 @@ func (w *work) offerings(k *kind, node instancetype.Node) []catalog.Offering {
 	return list
 }
 
-// dedicated returns how a type is sold on dedicated machines: on demand. What EC2 takes for spot ones it does not
-// tell, nor for which tenancy a capacity reservation is.
+// dedicated returns the offerings of a type on dedicated machines, all on-demand. EC2 does not publish their spot
+// prices, or the tenancy of capacity reservations.
 func (w *work) dedicated(k *kind, node instancetype.Node) []catalog.Offering {
 	price, sold := w.in.Prices.Dedicated(k.name)
 	if !sold || !k.onDemand {
@@ -143,7 +144,7 @@ func (w *work) dedicated(k *kind, node instancetype.Node) []catalog.Offering {
 	return list
 }
 
-// allowed reports whether no quota is known to be used up for a type (E-43).
+// allowed reports whether no known quota is used up for a type (E-43).
 func (w *work) allowed(k *kind, capacityType string) bool {
 	return w.in.Quotas == nil || !w.in.Quotas.Marked(k.name, k.vcpus, capacityType, w.in.Now)
 }
@@ -155,8 +156,8 @@ func reservedPrice(onDemand resources.Money) resources.Money {
 	return onDemand / reservedPart
 }
 
-// lacks reports whether a pool of the class counts as short. What cannot be had anywhere cannot be had in a placement
-// group either; the other way it may.
+// lacks reports whether a pool of the class counts as short. A pool that is short in general is also short in a
+// placement group, but not the other way round.
 func (w *work) lacks(p Pool) bool {
 	if w.lacking[p.Type][p] {
 		return true

@@ -16,39 +16,39 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// How often prices are asked for (E-24).
+// How often to ask for prices (E-24).
 const (
 	onDemandEvery = 12 * time.Hour
 	spotEvery     = 10 * time.Minute
 	spotPage      = 1000
 )
 
-// Unknown is the price that a catalogue has for what has none: the highest that planning takes, so that it comes last,
-// and nothing is replaced by it to save money (E-26).
+// Unknown is the price in a catalogue for offerings without a known price. It is the highest that planning accepts, so
+// that they come last, and nothing is replaced by them to save money (E-26).
 const Unknown = resources.MaxPrice
 
-// SpotAPI is what of EC2's client [Prices] needs.
+// SpotAPI is the part of EC2's client that [Prices] needs.
 type SpotAPI interface {
 	DescribeSpotPriceHistory(context.Context, *ec2.DescribeSpotPriceHistoryInput, ...func(*ec2.Options)) (
 		*ec2.DescribeSpotPriceHistoryOutput, error)
 }
 
-// PricesConfig is what [Prices] works with.
+// PricesConfig configures [Prices].
 type PricesConfig struct {
 	Clock  timer.Clock
 	Region string // of the cluster
 	EC2    SpotAPI
-	// Pricing is a client for the region that [PricingEndpoint] names; nil when none is to be asked.
+	// Pricing is a client for the region of [PricingEndpoint]; nil if there is none to ask.
 	Pricing PricingAPI
-	// Table has the prices of what the Pricing service does not tell; of the cluster's region, or else of another. nil
-	// for none.
+	// Table has the prices that the Pricing service does not provide, of the cluster's region or otherwise of another
+	// one. nil for none.
 	Table *tables.Prices
 }
 
-// Prices keeps what instance types cost. Safe for concurrent use.
+// Prices keeps the prices of instance types. Safe for concurrent use.
 type Prices struct {
 	onDemand *source[onDemandPrices] // nil: not asked for
-	// dedicated are on-demand prices of dedicated machines: asked for once somebody wants such machines.
+	// dedicated are on-demand prices of dedicated machines, asked for once somebody wants such machines.
 	dedicated *source[onDemandPrices] // nil: not asked for
 	wanted    atomic.Bool
 	spot      *source[spotPrices]
@@ -56,7 +56,7 @@ type Prices struct {
 	region    string
 }
 
-// NewPrices returns one that knows what its table says.
+// NewPrices returns Prices that know only their table.
 func NewPrices(c PricesConfig) *Prices {
 	p := &Prices{table: c.Table, region: c.Region}
 	if p.table == nil {
@@ -78,9 +78,9 @@ func NewPrices(c PricesConfig) *Prices {
 	return p
 }
 
-// Refresh asks for on-demand prices that are 12 h old, and for spot prices that are 10 min old. A failure of one
-// leaves its prices as they were and does not hinder the other; it is tried again a minute later, then two, at most an
-// hour, and spot prices at most 10 min.
+// Refresh asks again for on-demand prices older than 12 h, and for spot prices older than 10 min. A failure of one
+// keeps its prices and does not affect the other. The retry comes after one minute, then two, and so on up to an hour;
+// for spot prices up to 10 min.
 func (p *Prices) Refresh(ctx context.Context) error {
 	err := p.spot.refresh(ctx)
 	if p.onDemand != nil {
@@ -92,10 +92,10 @@ func (p *Prices) Refresh(ctx context.Context) error {
 	return err
 }
 
-// WantDedicated makes Refresh ask for the prices of dedicated machines from now on. It returns whether that is news.
+// WantDedicated makes Refresh ask for the prices of dedicated machines from now on, and reports whether that is new.
 func (p *Prices) WantDedicated() bool { return !p.wanted.Swap(true) }
 
-// Due is when Refresh is to be called again; before that it does nothing.
+// Due returns when to call Refresh again; before that it does nothing.
 func (p *Prices) Due() time.Time {
 	due := p.spot.due()
 	if p.onDemand != nil {
@@ -111,7 +111,7 @@ func (p *Prices) Due() time.Time {
 	return due
 }
 
-// Known returns the prices as they are known now.
+// Known returns the currently known prices.
 func (p *Prices) Known() PriceList {
 	list := PriceList{table: p.table, region: p.region, spot: p.spot.get()}
 	if p.onDemand != nil {
@@ -120,8 +120,8 @@ func (p *Prices) Known() PriceList {
 	return list
 }
 
-// PriceList are prices at one time. It is immutable; two of one [Prices] are equal (==) when nothing has changed. The
-// zero value knows no price.
+// PriceList has the prices at one time. It is immutable. Two lists of one [Prices] are equal (==) when nothing has
+// changed. The zero value knows no price.
 type PriceList struct {
 	onDemand, dedicated *onDemandPrices
 	spot                *spotPrices
@@ -129,8 +129,8 @@ type PriceList struct {
 	region              string
 }
 
-// OnDemand returns the price of a type per hour: as the Pricing service said, or else as the table has it. ok is false
-// when neither has one.
+// OnDemand returns the price of a type per hour, from the Pricing service or otherwise the table. ok is false when
+// neither has one.
 func (l PriceList) OnDemand(kind string) (price resources.Money, ok bool) {
 	if l.onDemand != nil {
 		if price, ok = l.onDemand.prices[kind]; ok {
@@ -143,9 +143,9 @@ func (l PriceList) OnDemand(kind string) (price resources.Money, ok bool) {
 	return price, ok
 }
 
-// Dedicated returns the price of a dedicated machine of a type per hour. sold is false for a type that the price list
-// does not sell so. As long as nobody has said what is sold, every type is, and the price is that of a shared machine
-// or the highest: it says at least which type is the cheaper one.
+// Dedicated returns the price of a dedicated machine of a type per hour. sold is false if the price list does not have
+// it. Before there is a price list, every type counts as sold, at the price of a shared machine or the highest: at
+// least this shows which type is cheaper.
 func (l PriceList) Dedicated(kind string) (price resources.Money, sold bool) {
 	if l.dedicated != nil && !l.dedicated.at.IsZero() {
 		price, sold = l.dedicated.prices[kind]
@@ -158,8 +158,8 @@ func (l PriceList) Dedicated(kind string) (price resources.Money, sold bool) {
 	return price, true
 }
 
-// Spot returns the price of a type in a zone per hour: as EC2 said, or else 60 % of on-demand (E-24). ok is false when
-// neither is known.
+// Spot returns the price of a type in a zone per hour, from EC2 or otherwise 60 % of on-demand (E-24). ok is false
+// when neither is known.
 func (l PriceList) Spot(kind, zone string) (price resources.Money, ok bool) {
 	if l.spot != nil {
 		if price, ok = l.spot.prices[kind][zone]; ok {
@@ -170,7 +170,7 @@ func (l PriceList) Spot(kind, zone string) (price resources.Money, ok bool) {
 	return price * 6 / 10, ok
 }
 
-// The sources of prices, as a gauge of their age names them.
+// The sources of prices, as the gauge of their age names them.
 const (
 	SourceOnDemand = "on-demand"
 	SourceSpot     = "spot"
@@ -188,8 +188,7 @@ func (l PriceList) Age(source string, now time.Time) (age time.Duration, ok bool
 	return now.Sub(at), !at.IsZero()
 }
 
-// Borrowed says that on-demand prices are those of another region, or much older than others, for an event that is
-// told once; "" when they are not (E-26).
+// Borrowed returns the text of an event if on-demand prices are from another region, or very old; "" otherwise (E-26).
 func (l PriceList) Borrowed() string {
 	if l.onDemand != nil && len(l.onDemand.prices) > 0 || l.table == nil || len(l.table.OnDemand) == 0 {
 		return ""
@@ -216,8 +215,8 @@ type spotPrices struct {
 	prices map[string]map[string]resources.Money
 }
 
-// askSpot asks for the spot prices of this moment. EC2 has two products of Linux; accounts see one or both of them,
-// and of each the price that holds since before the moment that is asked for.
+// askSpot asks for the current spot prices. EC2 has two Linux products, and an account sees one or both of them. For
+// each, EC2 returns the price that was last set before the requested time.
 func askSpot(ctx context.Context, api SpotAPI, now time.Time) (*spotPrices, error) {
 	answer := &spotPrices{at: now, prices: map[string]map[string]resources.Money{}}
 	since := map[[2]string]time.Time{} // by type and zone

@@ -19,21 +19,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// PricingAPI is what of the Pricing service's client [Prices] needs.
+// PricingAPI is the part of the Pricing service's client that [Prices] needs.
 type PricingAPI interface {
 	GetProducts(context.Context, *pricing.GetProductsInput,
 		...func(*pricing.Options)) (*pricing.GetProductsOutput, error)
 }
 
-// PricingEndpoint is what decides where prices are asked for (E-25).
+// PricingEndpoint decides which endpoint to ask for prices (E-25).
 type PricingEndpoint struct {
 	Cluster  string // region of the cluster
 	Setting  string // pricing-region; "" to choose by the cluster's
 	Isolated bool   // isolated-vpc: the service cannot be reached
 }
 
-// Region returns the region whose Pricing endpoint is asked; ok is false when none is. The service has few endpoints,
-// and each tells the prices of all regions of its partition; GovCloud and the other partitions have none.
+// Region returns the region whose Pricing endpoint to ask; ok is false when there is none. The service has few
+// endpoints, and each has the prices of all regions of its partition. GovCloud and the other partitions have no
+// endpoint.
 func (e PricingEndpoint) Region() (region string, ok bool) {
 	within := func(prefix string) bool { return strings.HasPrefix(e.Cluster, prefix) }
 	switch {
@@ -65,8 +66,8 @@ type onDemandPrices struct {
 	prices map[string]resources.Money
 }
 
-// askOnDemand asks for the price list of a region: machines of a tenancy with Linux and nothing else, not those within
-// a capacity reservation (E-24). Those of bare metal are listed apart, and have no tenancy that one could rely on.
+// askOnDemand asks for the price list of a region: machines of a tenancy with plain Linux, not in a capacity
+// reservation (E-24). Bare metal is listed separately, and its tenancy is unreliable.
 func askOnDemand(ctx context.Context, api PricingAPI, region, tenancy string, now time.Time) (*onDemandPrices, error) {
 	found := map[string]listed{}
 	for _, of := range [][][2]string{{{"productFamily", virtual}, {"tenancy", tenancy}}, {{"productFamily", metal}}} {
@@ -113,7 +114,8 @@ type listed struct {
 	price         resources.Money
 }
 
-// better reports whether a line is to be preferred to another one of the same type: machines of the tenancy first.
+// better reports whether a line is preferred to another one of the same type: the right tenancy first, then the lower
+// price.
 func (l listed) better(other listed, tenancy string) bool {
 	return cmp.Or(cmp.Compare(l.rank(tenancy), other.rank(tenancy)), cmp.Compare(l.price, other.price)) < 0
 }
@@ -125,10 +127,11 @@ func (l listed) rank(tenancy string) int {
 	return 1
 }
 
-// dedicated reports whether a line is of machines that nobody shares: bare metal is so, whatever it is called.
+// dedicated reports whether a line is for machines that nobody shares. Bare metal always is, whatever its tenancy
+// says.
 func (l listed) dedicated() bool { return l.tenancy == dedicated || strings.Contains(l.kind, ".metal") }
 
-// priceLine is what we read of a line's JSON.
+// priceLine is the part of a line's JSON that we read.
 type priceLine struct {
 	Product struct {
 		Attributes struct {
@@ -146,9 +149,8 @@ type priceLine struct {
 	}
 }
 
-// readLine reads a line of the price list; ok is false for one that is malformed, not ours, or without a price: what
-// is not sold on demand is listed with 0. It checks what was asked for once more, for servers that take no filters
-// (E-64).
+// readLine reads a line of the price list. ok is false if it is malformed, not ours, or without a price: types not
+// sold on demand are listed with 0. It checks the filters again, for servers that ignore them (E-64).
 func readLine(text, region string) (line listed, ok bool) {
 	var read priceLine
 	if err := json.Unmarshal([]byte(text), &read); err != nil {
@@ -178,7 +180,7 @@ func readLine(text, region string) (line listed, ok bool) {
 	return listed{}, false
 }
 
-// money reads a price per hour. 0 is none.
+// money reads a price per hour. 0 counts as no price.
 func money(text string) (resources.Money, bool) {
 	dollars, err := strconv.ParseFloat(text, 64)
 	if err != nil {

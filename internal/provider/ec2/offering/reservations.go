@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// takenAfter is how long after a machine was launched into a reservation an answer of EC2 may still count its place as
+// takenAfter is how long after a launch into a reservation an answer of EC2 may still count the machine's place as
 // free, as with addresses (E-12).
 const takenAfter = 10 * time.Second
 
-// Reservations counts the free places of capacity reservations: what EC2 said last, minus what was launched since
-// (E-13). It is lost with the process; EC2 is asked every minute. The zero value is ready for use; safe for concurrent
-// use.
+// Reservations counts the free places of capacity reservations: EC2's last answer minus later launches (E-13). A
+// restart loses it, and EC2 is asked every minute. The zero value is ready for use; safe for concurrent use.
 type Reservations struct {
 	mu    sync.Mutex
 	known map[string]*places // by id
@@ -20,14 +19,14 @@ type Reservations struct {
 // places is what is known of a reservation.
 type places struct {
 	asked time.Time
-	free  int64                // as EC2 said; negative when it never did
-	took  map[string]time.Time // when machines were launched into it that the answer may not count, by instance id
+	free  int64                // by EC2's answer; negative if there is none yet
+	took  map[string]time.Time // launch times of machines that the answer may not count, by instance id
 	empty time.Time            // when EC2 last refused a launch into it; zero for never
 }
 
-// Seen takes in an answer: how many machines each reservation still had a place for when EC2 was asked, by id. What it
-// does not name is forgotten: it has ended, or belongs to no class any more. An answer to an earlier question than
-// what is known changes nothing.
+// Seen stores an answer: the free places of each reservation, by id, at the time when EC2 was asked. A reservation
+// that is not in it is forgotten: it has ended, or no longer belongs to a class. An answer to an older question
+// changes nothing.
 func (r *Reservations) Seen(asked time.Time, free map[string]int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +52,7 @@ func (r *Reservations) Seen(asked time.Time, free map[string]int64) {
 	}
 }
 
-// Took takes in that a machine was launched into a reservation.
+// Took notes that a machine was launched into a reservation.
 func (r *Reservations) Took(id, machine string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +63,7 @@ func (r *Reservations) Took(id, machine string, at time.Time) {
 	p.took[machine] = at
 }
 
-// Empty takes in that EC2 refused a launch into a reservation: it has no place until an answer that was asked later.
+// Empty notes that EC2 refused a launch into a reservation: it counts as full until a later answer.
 func (r *Reservations) Empty(id string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +73,7 @@ func (r *Reservations) Empty(id string, at time.Time) {
 	}
 }
 
-// Left returns how many more machines a reservation has a place for. known is false when EC2 never said.
+// Left returns the free places of a reservation. known is false when EC2 never said.
 func (r *Reservations) Left(id string) (left int64, known bool) {
 	if r == nil {
 		return 0, false
@@ -101,7 +100,7 @@ func (r *Reservations) of(id string) *places {
 	return r.known[id]
 }
 
-// latest is when something was last learned of the reservation.
+// latest returns when something was last learned about the reservation.
 func (p *places) latest() time.Time {
 	latest := p.asked
 	if p.empty.After(latest) {

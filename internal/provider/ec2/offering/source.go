@@ -12,17 +12,18 @@ import (
 const (
 	// firstRetry is when a source is asked again after it failed; each further failure doubles that.
 	firstRetry = time.Minute
-	// mostRetry bounds it. It is longer than some sources' own interval, which bounds it as well: what nobody may ask
-	// for, say, is not asked for each minute.
+	// mostRetry bounds it, as does the source's own interval. So a question for which we lack rights, for example, is
+	// not repeated every minute.
 	mostRetry = time.Hour
-	// mostPages bounds a listing: EC2's longest is below 30 pages, and below 6,000 in tests with pages of one.
+	// mostPages bounds a listing. EC2's longest has fewer than 30 pages, and fewer than 6,000 in tests with one item
+	// per page.
 	mostPages = 20_000
 )
 
 var errTooManyPages = errors.New("the listing does not end")
 
-// source keeps the last whole answer to a question that is asked again and again. Safe for concurrent use; no lock is
-// held while it asks.
+// source keeps the last complete answer to a question that is asked repeatedly. Safe for concurrent use; it holds no
+// lock while it asks.
 type source[T any] struct {
 	clock timer.Clock
 	every time.Duration
@@ -40,7 +41,7 @@ func newSource[T any](clock timer.Clock, every time.Duration,
 	return &source[T]{clock: clock, every: every, ask: ask, known: new(T)}
 }
 
-// refresh asks when it is time to, unless somebody else is asking. What is known stays when that fails.
+// refresh asks if it is time and nobody else is asking. If that fails, the known answer stays.
 func (s *source[T]) refresh(ctx context.Context) error {
 	now, mine := s.begin()
 	if !mine {
@@ -83,8 +84,8 @@ func (s *source[T]) due() time.Time {
 	return s.next
 }
 
-// pages asks for one page after the other. ask takes the token of a page, nil for the first, and returns the next
-// one's.
+// pages asks for one page after the other. ask gets the token of a page, nil for the first, and returns that of the
+// next.
 func pages(ask func(token *string) (next *string, err error)) error {
 	var token *string
 	for range mostPages {

@@ -17,13 +17,13 @@ import (
 // typesEvery is how often EC2 is asked what it sells: new types come every few weeks.
 const typesEvery = 12 * time.Hour
 
-// What EC2 takes as the size of a page at most.
+// EC2's maximum page sizes.
 const (
 	typesPage     = 100
 	offeringsPage = 1000
 )
 
-// TypesAPI is what of EC2's client [Types] needs.
+// TypesAPI is the part of EC2's client that [Types] needs.
 type TypesAPI interface {
 	DescribeInstanceTypes(context.Context, *ec2.DescribeInstanceTypesInput, ...func(*ec2.Options)) (
 		*ec2.DescribeInstanceTypesOutput, error)
@@ -35,31 +35,31 @@ type TypesAPI interface {
 type Sold struct {
 	// Types by name. Each has vCPUs and memory.
 	Types map[string]ec2types.InstanceTypeInfo
-	// Zones are the names of the zones in which a type is sold, in order; by the type's name. A type without is not
+	// Zones are the sorted names of the zones in which a type is sold, by the type's name. A type without zones is not
 	// sold.
 	Zones map[string][]string
-	// At is when EC2 was asked; zero when it has never answered.
+	// At is when EC2 was asked; zero before its first answer.
 	At time.Time
 }
 
 // Types keeps what EC2 sells (E-17). Safe for concurrent use.
 type Types struct{ source *source[Sold] }
 
-// NewTypes returns one that knows nothing yet.
+// NewTypes returns empty Types.
 func NewTypes(api TypesAPI, clock timer.Clock) *Types {
 	return &Types{newSource(clock, typesEvery, func(ctx context.Context, now time.Time) (*Sold, error) {
 		return askTypes(ctx, api, now)
 	})}
 }
 
-// Refresh asks EC2 when what is known is 12 h old. After an error, which leaves what is known as it was, it asks again
-// a minute later, then two, at most an hour.
+// Refresh asks EC2 again if its last answer is 12 h old. An error keeps the last answer. The retry comes after one
+// minute, then two, and so on up to an hour.
 func (t *Types) Refresh(ctx context.Context) error { return t.source.refresh(ctx) }
 
-// Due is when Refresh is to be called again; before that it does nothing.
+// Due returns when to call Refresh again; before that it does nothing.
 func (t *Types) Due() time.Time { return t.source.due() }
 
-// Known returns what EC2 said last, never nil. The same pointer means that nothing has changed.
+// Known returns EC2's last answer, never nil. The same pointer means that nothing has changed.
 func (t *Types) Known() *Sold { return t.source.get() }
 
 func askTypes(ctx context.Context, api TypesAPI, now time.Time) (*Sold, error) {
@@ -119,7 +119,7 @@ func askZones(ctx context.Context, api TypesAPI, zones map[string][]string) erro
 	return err
 }
 
-// usable reports whether EC2 says of a type what planning cannot do without.
+// usable reports whether EC2's description of a type has what planning needs.
 func usable(info *ec2types.InstanceTypeInfo) bool {
 	return info.InstanceType != "" && info.VCpuInfo != nil && value(info.VCpuInfo.DefaultVCpus) > 0 &&
 		info.MemoryInfo != nil && value(info.MemoryInfo.SizeInMiB) > 0

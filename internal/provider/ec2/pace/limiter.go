@@ -11,11 +11,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// mostWaiting bounds the queue. It is far above what one cluster asks for at a time; beyond it something loops.
+// mostWaiting bounds the queue. It is far above the needs of one cluster; more waiters mean that something loops.
 const mostWaiting = 10_000
 
-// Limiter lets calls go at the pace that EC2 takes. Its callbacks run on goroutines of its clock; none is left
-// behind when nobody waits.
+// Limiter lets calls go at a pace that EC2 accepts. Its callbacks run on goroutines of its clock; none remains when
+// nobody waits.
 type Limiter struct {
 	clock timer.Clock
 
@@ -23,7 +23,7 @@ type Limiter struct {
 	buckets  [buckets]bucket
 	queue    []*waiter // in the order of earlier
 	arrivals int
-	stop     func() // of the callback that looks at the queue again; nil when there is none
+	stop     func() // of the next callback of serve; nil when there is none
 }
 
 type waiter struct {
@@ -42,15 +42,15 @@ func New(clock timer.Clock) *Limiter {
 	return l
 }
 
-// Grant says that a call may be made, once.
+// Grant is the permission for one call.
 type Grant struct {
 	limiter *Limiter
 	ask     Ask
 	epochs  [buckets]int
 }
 
-// Throttled takes in that EC2 refused the call for coming too fast. Of calls that were under way together the first
-// that is refused halves the rate; what the others say is no news.
+// Throttled notes that EC2 refused the call because of too many calls. Of several calls under way, the first refused
+// one halves the rate; the others change nothing.
 func (g Grant) Throttled() {
 	if g.limiter == nil {
 		return
@@ -66,8 +66,8 @@ func (g Grant) Throttled() {
 	l.serve()
 }
 
-// Wait returns once the call may be made. An error means that it was not made, and wraps [provider.ErrThrottled]:
-// the context ended first, and then it wraps the context's error too, or too many wait already.
+// Wait returns once the call may be made. An error means that it must not be made, and wraps [provider.ErrThrottled].
+// Either ctx ended first, and the error wraps the context's error too, or too many callers wait already.
 func (l *Limiter) Wait(ctx context.Context, ask Ask) (Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return Grant{}, fmt.Errorf("%w: %w", provider.ErrThrottled, err)
@@ -79,10 +79,10 @@ func (l *Limiter) Wait(ctx context.Context, ask Ask) (Grant, error) {
 	if err := timer.Await(ctx, l.clock, w.ready); err != nil && l.leave(w) {
 		return Grant{}, fmt.Errorf("%w: waited for earlier calls: %w", provider.ErrThrottled, err)
 	}
-	return w.grant, nil // where the context has ended the tokens are spent, and the caller's own call will notice
+	return w.grant, nil // if the context has ended, the tokens are spent, and the caller's own call will notice
 }
 
-// Rate returns how many tokens a second the bucket gets now, and how many callers wait for some of it.
+// Rate returns how many tokens per second the bucket gets now, and how many callers wait for it.
 func (l *Limiter) Rate(of Bucket) (perSecond float64, waiting int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *Limiter) join(ask Ask) (*waiter, error) {
 	return w, nil
 }
 
-// leave takes a waiter out, and reports whether it still waited.
+// leave removes a waiter, and reports whether it was still waiting.
 func (l *Limiter) leave(w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,14 +122,14 @@ func (l *Limiter) leave(w *waiter) bool {
 	return true
 }
 
-// serve lets all go that may, and asks to be called again when the next may. Nobody overtakes one who waits for a
-// bucket that both need: else a large launch would never get its tokens. Call with the lock held.
+// serve releases all waiters that may go, and schedules its next call. Nobody overtakes a waiter for a bucket that
+// both need: otherwise a large launch would never get its tokens. Call with the lock held.
 func (l *Limiter) serve() {
 	now := l.clock.Now()
 	for i := range l.buckets {
 		l.buckets[i].advance(now)
 	}
-	var taken [buckets]bool // by one who waits
+	var taken [buckets]bool // by an earlier waiter
 	left := l.queue[:0:0]
 	for _, w := range l.queue {
 		if l.free(w.ask, taken) {
@@ -163,7 +163,7 @@ func (l *Limiter) spend(w *waiter) {
 	close(w.ready)
 }
 
-// wake asks for a callback at the time when somebody may go, if anybody waits.
+// wake schedules serve for the time when the next waiter may go, if anybody waits.
 func (l *Limiter) wake() {
 	if l.stop != nil {
 		l.stop()

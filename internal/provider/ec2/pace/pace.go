@@ -1,9 +1,9 @@
-// Package pace keeps calls to EC2 below the rate at which EC2 refuses them (E-60). An account has one allowance for
-// all who use it, and a refused call counts as well: who asks too fast gets nothing done.
+// Package pace keeps calls to EC2 below the rate at which EC2 refuses them (E-60). All users of an account share one
+// allowance, and refused calls count too: whoever calls too fast gets nothing done.
 //
-// Three buckets of tokens stand for EC2's own: calls that read, calls that change, and launched instances.
-// [Limiter.Wait] takes what a call needs, or queues. When EC2 refuses all the same, [Grant.Throttled] halves the
-// rate; it recovers with time.
+// Three token buckets model EC2's own: reading calls, changing calls, and launched instances. [Limiter.Wait] takes the
+// tokens for a call, or waits for them. If EC2 still refuses a call, [Grant.Throttled] halves the rate, which then
+// recovers with time.
 //
 // It makes no calls. Safe for concurrent use.
 package pace
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Bucket is what a call is counted by.
+// Bucket is a token bucket that calls are counted in.
 type Bucket int
 
 // The buckets.
@@ -25,25 +25,25 @@ const (
 	buckets
 )
 
-// Rank says who goes first when not all can go. A lower one goes first.
+// Rank orders waiting calls. A lower one goes first.
 type Rank int
 
 // The ranks.
 const (
-	Urgent    Rank = iota // ends machines, or learns of those that end
-	Launching             // makes machines
+	Urgent    Rank = iota // ends machines, or learns which ones end
+	Launching             // launches machines
 	Discovery             // learns the current state
 	Tagging               // is for people to read
 )
 
-// allowance is what a bucket has when EC2 does not complain.
+// allowance is the rate and the size of a bucket while EC2 does not refuse calls.
 type allowance struct {
 	rate  float64 // tokens a second
 	burst float64 // tokens at most
 }
 
-// allowances are EC2's documented defaults for an account, as far as they are known; that the last holds for
-// CreateFleet is not verified. An account may have more.
+// allowances returns EC2's documented defaults for an account, as far as known. It is not verified that the last one
+// applies to CreateFleet. An account may have more.
 func allowances() [buckets]allowance {
 	return [buckets]allowance{
 		Reads: {rate: 20, burst: 100}, Changes: {rate: 5, burst: 50}, Instances: {rate: 2, burst: 1000},
@@ -51,9 +51,9 @@ func allowances() [buckets]allowance {
 }
 
 const (
-	leastRate     = 0.5 // tokens a second: so much is always tried, else nothing would show that EC2 takes calls again
+	leastRate     = 0.5 // tokens a second: the minimum, to find out when EC2 accepts calls again
 	backOff       = 0.5
-	recovery      = 1.1 // of the rate it has
+	recovery      = 1.1 // times the current rate
 	recoveryEvery = 10 * time.Second
 )
 
@@ -101,15 +101,15 @@ type bucket struct {
 	now    time.Time // up to which tokens and rate are counted
 	tokens float64   // below 0 after a call that needed more than the burst
 	slowed float64   // tokens a second now
-	steps  time.Time // when the rate next rises; no matter while it has all
-	epoch  int       // how often it was halved: a refusal of a call from before the last time says nothing new
+	steps  time.Time // when the rate next rises; unused at the full rate
+	epoch  int       // how often it was halved; a refused call from an older epoch says nothing new
 }
 
 func newBucket(a allowance, now time.Time) bucket {
 	return bucket{allowance: a, now: now, tokens: a.burst, slowed: a.rate}
 }
 
-// advance counts what has flowed in until now.
+// advance adds the tokens up to now.
 func (b *bucket) advance(now time.Time) {
 	for b.slowed < b.rate && !b.steps.After(now) { // at most 60 times: from 0.5 to 100 a second by 10 %
 		b.flow(b.steps)
@@ -126,14 +126,14 @@ func (b *bucket) flow(until time.Time) {
 	}
 }
 
-// has reports whether a call that needs n tokens may go. One that needs more than the bucket holds goes when it is
-// full.
+// has reports whether a call that needs n tokens may go. If it needs more than the bucket can hold, it goes when the
+// bucket is full.
 func (b *bucket) has(n int) bool {
 	const rounding = 1e-6
 	return n == 0 || b.tokens+rounding >= min(float64(n), b.burst)
 }
 
-// wait is how long it takes at most until has(n) is worth asking again. Call advance first.
+// wait returns after what time to ask has(n) again. Call advance first.
 func (b *bucket) wait(n int) time.Duration {
 	missing := min(float64(n), b.burst) - b.tokens
 	if n == 0 || missing <= 0 {
@@ -143,10 +143,10 @@ func (b *bucket) wait(n int) time.Duration {
 	if b.slowed < b.rate {
 		wait = min(wait, b.steps.Sub(b.now))
 	}
-	return max(wait, time.Millisecond) // below that, rounding could make a loop of it
+	return max(wait, time.Millisecond) // less could cause a busy loop by rounding
 }
 
-// halve takes in that EC2 refused a call: it has nothing left for us, and gives less than we thought.
+// halve handles a refused call: EC2 has no tokens left for us, and its rate is lower than we thought.
 func (b *bucket) halve(now time.Time) {
 	b.advance(now)
 	b.slowed = max(min(leastRate, b.rate), b.slowed*backOff)
@@ -155,7 +155,7 @@ func (b *bucket) halve(now time.Time) {
 	b.epoch++
 }
 
-// earlier orders those who wait: by rank, then by arrival.
+// earlier orders waiters by rank, then by arrival.
 func earlier(a, b *waiter) int {
 	return cmp.Or(cmp.Compare(a.ask.Rank, b.ask.Rank), cmp.Compare(a.arrival, b.arrival))
 }

@@ -25,23 +25,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// EventWaiting tells that a class that is deleted waits for claims; EventAMI that its images have changed (E-04,
-// E-10).
+// EventWaiting means that a class being deleted waits for claims, EventAMI that its images have changed (E-04, E-10).
 const (
 	EventWaiting = "WaitingOnNodeClaimTermination"
 	EventAMI     = resolve.AMIChanged
 )
 
-// waitingEvery is how often a class that waits for claims is looked at beside what happens, and says so (E-04).
+// waitingEvery is how often a class that waits for claims sends its event (E-04).
 const waitingEvery = 10 * time.Minute
 
-// classes is the singleton that keeps what EC2NodeClasses stand for. All of them are one question, so that what they
-// want alike is asked once.
+// classes is the singleton that resolves EC2NodeClasses. It resolves all of them together, so that AWS gets equal
+// questions only once.
 type classes struct {
 	*link
 	trials trials
-	told   map[string]time.Time // by UID of a class: when it last said what it waits for
-	lacks  map[types.UID]string // by UID of a pool: what it was told last of enclaves
+	told   map[string]time.Time // by UID of a class: when it last sent EventWaiting
+	lacks  map[types.UID]string // by UID of a pool: the last text of its event
 }
 
 func newClasses(l *link) *classes {
@@ -94,7 +93,8 @@ func (k *classes) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	return reconcile.Result{RequeueAfter: max(again, time.Second)}, errors.Join(failures...)
 }
 
-// unreached tells each class why AWS cannot be asked. Their status stays: that is no trouble of theirs (E-03).
+// unreached sends each class an event that says why AWS cannot be reached. Their status stays: this is not their fault
+// (E-03).
 func (k *classes) unreached(ctx context.Context, list []awsv1.EC2NodeClass) error {
 	why := k.why()
 	if why.Reason == reasonStarting {
@@ -117,8 +117,8 @@ func (k *classes) unreached(ctx context.Context, list []awsv1.EC2NodeClass) erro
 	return errors.Join(failures...)
 }
 
-// prepare gives a class its finalizer and its drift hash, and its claims the hash when another program, or another
-// release, wrote theirs (E-05). A claim that has drifted already stays so.
+// prepare gives a class its finalizer and its drift hash. If another program or release wrote the hash of its claims,
+// it updates these too (E-05). A claim that has drifted already stays drifted.
 func (k *classes) prepare(ctx context.Context, each *awsv1.EC2NodeClass, claims []karpenterv1.NodeClaim) error {
 	hash, err := class.Hash(each)
 	if err != nil {
@@ -148,7 +148,8 @@ func (k *classes) prepare(ctx context.Context, each *awsv1.EC2NodeClass, claims 
 	return nil
 }
 
-// annotate gives a claim the hash of its class, unless it has one of ours, or has drifted.
+// annotate writes the class's hash on a claim, unless it has one of our version. A drifted claim gets only the
+// version.
 func (k *classes) annotate(ctx context.Context, claim *karpenterv1.NodeClaim, of *awsv1.EC2NodeClass,
 	hash string) error {
 	if !refers(claim) || claim.Spec.NodeClassRef.Name != of.Name ||
@@ -170,7 +171,7 @@ func (k *classes) annotate(ctx context.Context, claim *karpenterv1.NodeClaim, of
 	return nil
 }
 
-// conclude writes what a class stands for, and tries it out.
+// conclude tries a class by a dry run, and writes its status.
 func (k *classes) conclude(
 	ctx context.Context, c *connection, each *awsv1.EC2NodeClass, r resolve.Result, claims []karpenterv1.NodeClaim,
 ) (again time.Duration, err error) {
@@ -211,7 +212,7 @@ func (k *classes) conclude(
 		err := k.deps.Client.Status().Patch(ctx, each,
 			client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return time.Second, nil // somebody else has written; it is looked at again
+			return time.Second, nil // somebody else has written; try again
 		}
 		if err != nil {
 			return again, fmt.Errorf("writing the status of EC2NodeClass %s: %w", each.Name, err)
@@ -225,7 +226,7 @@ func (k *classes) conclude(
 	return again, nil
 }
 
-// countOf is how many claims of a class run an image.
+// countOf returns how many claims of a class run an image.
 func countOf(claims []karpenterv1.NodeClaim, name, image string) int {
 	n := 0
 	for i := range claims {
@@ -236,8 +237,8 @@ func countOf(claims []karpenterv1.NodeClaim, name, image string) int {
 	return n
 }
 
-// inOrder keeps the order that the status has as long as the subnets are the same: their free addresses change all the
-// time, and the provider counts them by itself.
+// inOrder keeps the order of the status while the subnets are the same: their free addresses change all the time, and
+// the provider counts these by itself.
 func inOrder(before, now []awsv1.Subnet) []awsv1.Subnet {
 	key := func(s awsv1.Subnet) string { return s.ID + " " + s.Zone + " " + s.ZoneID }
 	in := func(list []awsv1.Subnet) map[string]bool {
@@ -253,7 +254,7 @@ func inOrder(before, now []awsv1.Subnet) []awsv1.Subnet {
 	return now
 }
 
-// dropOthers takes away conditions of ours that hold no more, such as that of a selector that is gone.
+// dropOthers removes our conditions that no longer apply, such as that of a removed selector.
 func dropOthers(list *[]karpenterv1.Condition, kept []karpenterv1.Condition) {
 	for _, kind := range []string{resolve.CapacityReservationsReady, resolve.PlacementGroupReady} {
 		if !slices.ContainsFunc(kept, func(c karpenterv1.Condition) bool { return c.Type == kind }) {
@@ -277,7 +278,7 @@ func (k *classes) meterOf(each *awsv1.EC2NodeClass, r resolve.Result) {
 	k.meter.stale.WithLabelValues(each.Name).Set(age)
 }
 
-// end lets a class go that nobody refers to, with what was made for it (E-04).
+// end removes the finalizer of a class that nobody refers to, after everything that was created for it (E-04).
 func (k *classes) end(ctx context.Context, c *connection, each *awsv1.EC2NodeClass,
 	claims []karpenterv1.NodeClaim) error {
 	if !controllerutil.ContainsFinalizer(each, class.Finalizer) {

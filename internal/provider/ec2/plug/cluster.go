@@ -16,15 +16,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 )
 
-// cluster is the API server as the provider sees it. It reads from caches where it may: what it reads may be late, and
-// the provider counts on that.
+// cluster is the provider's view of the API server. It reads from caches where possible; the provider can cope with
+// stale reads.
 type cluster struct {
 	client client.Client
 	live   client.Reader
 }
 
-// NewCluster returns what the provider reads and writes through client, which may read from caches, and through live,
-// which reads from the API server itself.
+// NewCluster returns the provider's view of the cluster. client may read from caches; live reads from the API server
+// itself.
 func NewCluster(client client.Client, live client.Reader) ec2.Cluster { return cluster{client, live} }
 
 // NodeClass implements ec2.Cluster.
@@ -33,7 +33,7 @@ func (c cluster) NodeClass(ctx context.Context, name string) (*awsv1.EC2NodeClas
 	return &class, c.client.Get(ctx, types.NamespacedName{Name: name}, &class)
 }
 
-// Claims implements ec2.Cluster. They are those of the cache itself: nobody changes them.
+// Claims implements ec2.Cluster. It returns the objects of the cache itself: nobody may change them.
 func (c cluster) Claims(ctx context.Context) ([]*karpenterv1.NodeClaim, error) {
 	return listed(ctx, c.client, client.UnsafeDisableDeepCopy)
 }
@@ -63,13 +63,13 @@ func refers(claim *karpenterv1.NodeClaim) bool {
 	return ref != nil && ref.Group == kind.Group && ref.Kind == kind.Kind
 }
 
-// profileKey is Karpenter's annotation of a claim with the instance profile that its machine was launched with. Once
-// it runs again it deletes every profile of the cluster that neither a class's status nor such an annotation names: a
-// machine of ours would lose its role without it.
+// profileKey is Karpenter's annotation of a claim with the instance profile of its machine. If Karpenter runs again,
+// it deletes every profile of the cluster that neither a class's status nor such an annotation names. Without it, our
+// machines would lose their role.
 const profileKey = awsv1.Group + "/instance-profile-name"
 
-// Intend implements ec2.Cluster. It also notes the class's drift hash (E-05) and instance profile: what a machine is
-// made by is known here.
+// Intend implements ec2.Cluster. It also writes the class's drift hash (E-05) and instance profile, since the machine
+// is launched with these.
 func (c cluster) Intend(ctx context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID, mark string) error {
 	notes := map[string]string{launchid.Key: string(launch), launchid.DealerKey: mark}
 	nodeClass, err := c.NodeClass(ctx, claim.Spec.NodeClassRef.Name)
@@ -99,7 +99,7 @@ func (c cluster) Mark(ctx context.Context, claim *karpenterv1.NodeClaim, mark st
 	return c.note(ctx, claim, map[string]string{launchid.DealerKey: mark})
 }
 
-// note writes annotations, provided that nobody has changed the claim's launch or dealer.
+// note writes annotations, provided that the claim's launch and dealer have not changed.
 func (c cluster) note(ctx context.Context, claim *karpenterv1.NodeClaim,
 	notes map[string]string) (*karpenterv1.NodeClaim, error) {
 	after := &karpenterv1.NodeClaim{ObjectMeta: metaOf(claim)}

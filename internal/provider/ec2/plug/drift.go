@@ -8,8 +8,8 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// mayDrift reports whether a class stands for something else than before, or has become ready: until then nothing
-// drifts (E-49). Of conditions nothing else counts, since their messages change with every trouble.
+// mayDrift reports whether a class resolves to something else than before, or has become ready: until then nothing
+// drifts (E-49). Other changes of conditions do not count, since their messages change with every failure.
 func mayDrift(old, fresh client.Object) bool {
 	before, was := old.(*awsv1.EC2NodeClass)
 	after, is := fresh.(*awsv1.EC2NodeClass)

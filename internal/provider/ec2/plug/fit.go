@@ -12,20 +12,20 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// Reasons of events on a NodePool that its class leaves no instance type: since the class asks for Nitro enclaves
-// (E-01), or the pool for dedicated machines where others of the class do not (E-18).
+// Reasons of events on a NodePool that has no instance type: because the class asks for Nitro enclaves (E-01), or
+// because only some pools of the class ask for dedicated machines (E-18).
 const (
 	EventNoEnclaves = "EnclavesUnsupported"
 	EventTenancy    = "TenancyUnsupported"
 )
 
-// fit finds where a class and its NodePools do not go together: reservations that no pool takes become a matter of the
-// result's condition (E-77), and a pool without a type that has enclaves, or without the tenancy that it asks for, is
-// told so, once as long as the text is the same.
+// fit reports conflicts between a class and its NodePools. Reservations that no pool uses go into the result's
+// condition (E-77). A pool gets an event if no type has the enclaves, or the tenancy, that are needed; only once while
+// the text is the same.
 func (k *classes) fit(ctx context.Context, c *connection, each *awsv1.EC2NodeClass, r resolve.Result) resolve.Result {
 	pools, err := k.poolsOf(ctx, each.Name)
 	if err != nil {
-		return r // the next look tells
+		return r // the next reconcile reports it
 	}
 	as := each.DeepCopy()
 	as.Status = r.Status
@@ -64,8 +64,8 @@ func (k *classes) poolsOf(ctx context.Context, name string) ([]karpenterv1.NodeP
 	return list, nil
 }
 
-// expire looks at the reservations that machines run in: those in a capacity block that ends soon are drained (E-13).
-// What classes have found out is not asked again.
+// expire checks the reservations in which machines run: machines in a capacity block that ends soon are drained
+// (E-13). It does not ask again for reservations that classes have resolved.
 func (k *classes) expire(ctx context.Context, c *connection, results map[string]resolve.Result) {
 	known := map[string]resolve.Reservation{}
 	for _, r := range results {
@@ -83,6 +83,6 @@ func (k *classes) expire(ctx context.Context, c *connection, results map[string]
 		}
 	}
 	if c.machines.Expiring(append(list, c.resolver.Reservations(ctx, others)...)) {
-		k.deps.Wake("") // whoever asks for notices
+		k.deps.Wake("") // the controller that reads notices
 	}
 }

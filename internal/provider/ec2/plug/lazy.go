@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 )
 
-// lazy is the provider before AWS can be reached, and after. A process starts without credentials or region, and says
-// so (E-59); until it has them, it knows of no machine whether it exists: that is an error, never an empty list.
+// lazy is the provider before and after AWS can be reached. A process starts even without credentials or region, and
+// reports that (E-59). Until it has them, it cannot know which machines exist. This is an error, never an empty list.
 type lazy struct {
 	ec2.Kind
 	link *link
@@ -88,7 +88,7 @@ func (l lazy) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (string
 func (l lazy) Notices(ctx context.Context) (provider.Notices, error) {
 	p, err := l.real()
 	if err != nil {
-		return provider.Notices{}, nil // nobody has been asked, and whoever connects says when there is something
+		return provider.Notices{}, nil // nothing was asked yet, and the connector wakes whoever reads notices
 	}
 	return p.Notices(ctx)
 }

@@ -40,7 +40,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
 )
 
-// Reasons why AWS cannot be asked (E-65, E-66).
+// Reasons why AWS cannot be reached (E-65, E-66).
 const (
 	ReasonRegion      = "RegionUnknown"
 	ReasonCredentials = "CredentialsNotFound"
@@ -48,16 +48,16 @@ const (
 )
 
 const (
-	// patience is how long the first questions may take.
+	// patience is the timeout of the first questions.
 	patience = 20 * time.Second
-	// imdsPatience is how long the machine's own metadata service may take: outside of AWS there is none.
+	// imdsPatience is the timeout of the machine's own metadata service: outside of AWS there is none.
 	imdsPatience = 2 * time.Second
 )
 
 // trouble is why something cannot be done.
 type trouble struct{ Reason, Message string }
 
-// link is the way to AWS: there is none at first.
+// link holds the connection to AWS. At first there is none.
 type link struct {
 	settings settings
 	deps     plugin.Deps
@@ -71,7 +71,7 @@ type link struct {
 	facts   facts
 }
 
-// connection is what works once AWS can be asked.
+// connection is what exists once AWS can be reached.
 type connection struct {
 	region   string
 	clients  calls.Clients
@@ -102,27 +102,27 @@ func newLink(s settings, deps plugin.Deps) *link {
 	return l
 }
 
-// given are the facts that settings say.
+// given returns the facts from the settings.
 func (l *link) given() userdata.Cluster {
 	return userdata.Cluster{Name: l.settings.clusterName, Endpoint: l.settings.clusterEndpoint,
 		CA: l.settings.clusterCA, CIDR: l.settings.serviceCIDR}
 }
 
-// connected returns the connection, nil as long as there is none.
+// connected returns the connection, nil if there is none yet.
 func (l *link) connected() *connection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now
 }
 
-// why says why there is no connection.
+// why returns why there is no connection.
 func (l *link) why() trouble {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.missing
 }
 
-// ready is what the readiness probe says: "" before anything was tried, as in a process that does not lead.
+// ready returns the text of the readiness probe. It is "" before any attempt, as in a process that is not the leader.
 func (l *link) ready() string {
 	if why := l.why(); l.connected() == nil && why.Reason != reasonStarting {
 		return why.Reason + ": " + why.Message
@@ -137,7 +137,7 @@ func (l *link) known() facts {
 	return l.facts
 }
 
-// connect finds region and credentials by the SDK's own chain, and makes all that asks AWS. ctx ends with the process.
+// connect finds region and credentials by the SDK's own chain, and creates the connection. ctx ends with the process.
 func (l *link) connect(ctx context.Context) error {
 	cfg, why := find(ctx, l.load)
 	if why.Reason != "" {
@@ -192,7 +192,7 @@ func regionHere(ctx context.Context, cfg aws.Config) string {
 	return out.Region
 }
 
-// make makes all that asks AWS.
+// make creates the connection.
 func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 	clock, s := l.clock, l.settings
 	pricing, priced := offering.PricingEndpoint{Cluster: cfg.Region, Setting: s.pricingRegion,
@@ -233,8 +233,7 @@ func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 	return c, err
 }
 
-// look finds out the facts of the cluster, as far as they may have changed. complete is false when something is to be
-// asked again.
+// look updates the facts of the cluster. complete is false when something must be asked again.
 func (l *link) look(ctx context.Context, c *connection) (complete bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -267,8 +266,8 @@ func (l *link) look(ctx context.Context, c *connection) (complete bool) {
 	return complete
 }
 
-// podAddresses says where pods have their addresses from (E-12). Amazon's network plug-in takes them from the node's
-// subnet, one by one or in prefixes, as its DaemonSet is set; others do not take any.
+// podAddresses returns where pods get their addresses from (E-12). Amazon's network plug-in takes them from the node's
+// subnet, one by one or in prefixes, depending on its DaemonSet. Other plug-ins take none there.
 func (l *link) podAddresses(ctx context.Context) (subnet.PodAddresses, error) {
 	var daemons appsv1.DaemonSet
 	err := l.deps.Live.Get(ctx, types.NamespacedName{Namespace: "kube-system", Name: "aws-node"}, &daemons)
@@ -285,7 +284,7 @@ func (l *link) podAddresses(ctx context.Context) (subnet.PodAddresses, error) {
 	return subnet.Secondary, err
 }
 
-// askEKS takes from EKS what settings do not say. It returns the cluster's version.
+// askEKS asks EKS for what the settings leave out. It returns the cluster's version.
 func (l *link) askEKS(ctx context.Context, c *connection, next *facts) (version string, complete bool) {
 	out, err := c.clients.EKS.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(l.settings.clusterName)})
 	lack := "set --cluster-endpoint, --cluster-ca-bundle and --cluster-service-cidr, which replace this call"
@@ -338,7 +337,7 @@ func (l *link) dns(ctx context.Context) ([]string, error) {
 	return []string{service.Spec.ClusterIP}, nil
 }
 
-// tell tells users something about a class.
+// tell sends an event about a class or a claim.
 func (l *link) tell(e ec2.Event) {
 	var about client.Object = &awsv1.EC2NodeClass{}
 	if e.Claim != "" {
@@ -349,16 +348,16 @@ func (l *link) tell(e ec2.Event) {
 		l.deps.Events.Event(about, event.Warning, e.Reason, e.Message)
 	}
 	if e.Reason == ec2.EventUnauthorized || e.Reason == ec2.EventInstanceFailed {
-		l.deps.Wake(Classes) // to try it out, or to rest it
+		l.deps.Wake(Classes) // for a dry run, or a pause
 	}
 }
 
-// tellClasses tells each node class what is the matter with more than itself, once as long as the text is the same;
-// told is what each was told last.
+// tellClasses sends an event to every node class, about a matter of all of them, once while the text is the same. told
+// has the last text of each.
 func (l *link) tellClasses(ctx context.Context, told map[types.UID]string, reason, text string) {
 	var list awsv1.EC2NodeClassList
 	if err := l.deps.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return // the log has it, and the next failure is told
+		return // the log has it, and the next failure is reported
 	}
 	for i := range list.Items {
 		if each := &list.Items[i]; told[each.UID] != text {
@@ -368,8 +367,8 @@ func (l *link) tellClasses(ctx context.Context, told map[types.UID]string, reaso
 	}
 }
 
-// tellProgram tells what is the matter with no class in particular: on the lease of the leader, once as long as the
-// text is the same; on each class where there is no lease, or it cannot be read.
+// tellProgram sends an event that is about no class in particular, once while the text is the same. It is on the
+// leader's lease, or on each class if there is no lease or it cannot be read.
 func (l *link) tellProgram(ctx context.Context, told map[types.UID]string, reason, text string) {
 	var lease coordinationv1.Lease
 	if l.deps.Lease.Name == "" || l.deps.Live.Get(ctx, l.deps.Lease, &lease) != nil {
@@ -382,7 +381,7 @@ func (l *link) tellProgram(ctx context.Context, told map[types.UID]string, reaso
 	}
 }
 
-// queueURL finds the interruption queue (E-51); "" without one.
+// queueURL returns the URL of the interruption queue (E-51); "" if none is set.
 func (l *link) queueURL(ctx context.Context, c *connection) (string, error) {
 	if l.settings.queue == "" {
 		return "", nil

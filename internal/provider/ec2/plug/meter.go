@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/calls"
 )
 
-// meter counts what is asked of AWS, and how old its answers are.
+// meter has the metrics of calls to AWS, and of the age of its answers.
 type meter struct {
 	calls    *prometheus.CounterVec // service, action, result
 	took     *prometheus.HistogramVec
@@ -25,7 +25,7 @@ type meter struct {
 	sizes map[string]sized // by name of the class
 }
 
-// sized is the most user data that a class was seen to come to, since its spec changed.
+// sized is the largest user data of a class since its spec changed.
 type sized struct {
 	generation int64
 	bytes      int
@@ -72,7 +72,7 @@ func (m *meter) observe(a calls.Attempt) {
 	m.took.WithLabelValues(a.Service, a.Action).Observe(a.Took.Seconds())
 }
 
-// rendered shows how much user data a class comes to. Pools and types differ by what they add: the most counts.
+// rendered updates the size of a class's user data. Pools and types add different amounts: the largest counts.
 func (m *meter) rendered(class *awsv1.EC2NodeClass, bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +83,7 @@ func (m *meter) rendered(class *awsv1.EC2NodeClass, bytes int) {
 	m.userData.WithLabelValues(class.Name).Set(float64(bytes))
 }
 
-// forget drops what is shown of a class that goes.
+// forget drops the metrics of a class that is gone.
 func (m *meter) forget(class string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

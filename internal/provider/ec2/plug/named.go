@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/queue"
 )
 
-// named are the metrics that have the names of Karpenter's provider for AWS, so that its dashboards and alerts go on
+// named has the metrics with the names of Karpenter's AWS provider, so that its dashboards and alerts keep working
 // (E-62). The buckets are ours.
 type named struct {
 	log      logr.Logger
@@ -23,13 +23,13 @@ type named struct {
 	late     prometheus.Histogram
 	sick     *prometheus.CounterVec // category
 
-	// offers returns what is on offer now; nil before there is anything to ask.
+	// offers returns the current offerings; nil before it is set.
 	offers func() ([]ec2.Offered, []ec2.Size)
 }
 
 var _ ec2.Meter = (*named)(nil)
 
-// What is on offer is read when somebody asks: a catalogue has thousands of offerings, and changes all the time.
+// Offerings are read at scrape time: a catalogue has thousands of them, and changes all the time.
 var (
 	descPrice = prometheus.NewDesc("karpenter_cloudprovider_instance_type_offering_price_estimate",
 		"Dollars an hour that planning counts with, by instance type, capacity type and zone, overlays left aside.",
@@ -62,7 +62,7 @@ func newNamed(log logr.Logger) named {
 			Help:    "How many callers' asks became one call.",
 			Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500},
 		}, []string{"batcher"}),
-		// Karpenter's name is that of notices about machines of the cluster
+		// Karpenter's name counts only notices about machines of the cluster
 		messages: counters("joiner_ec2_messages_total",
 			"Messages of the interruption queue, by what they say, those about other machines too.", "kind"),
 		late: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -94,7 +94,7 @@ func (n *named) LaunchRefused(pool offering.Pool, zoneID, code string) {
 // EndRefused implements ec2.Meter.
 func (n *named) EndRefused(zone, zoneID string) { n.ends.WithLabelValues(zone, zoneID).Inc() }
 
-// Heard implements ec2.Meter, and logs what cannot be understood.
+// Heard implements ec2.Meter, and logs messages that cannot be understood.
 func (n *named) Heard(m queue.Message, at time.Time) {
 	n.messages.WithLabelValues(string(m.Kind)).Inc()
 	if !m.Sent.IsZero() {

@@ -14,10 +14,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// Names asks EC2 by which names the instances of a cluster join as nodes (E-47), for whoever approves their first
-// certificates. It connects at the first question, by the SDK's own chain.
+// Names asks EC2 for the node names of a cluster's instances (E-47), for the approver of their first certificates. It
+// connects at the first question, by the SDK's own chain.
 type Names struct {
-	process context.Context // what runs for it ends with it
+	process context.Context // its goroutines end with it
 	cluster string
 	load    func(ctx context.Context) (aws.Config, error)
 
@@ -25,15 +25,15 @@ type Names struct {
 	machines *machines.Machines
 }
 
-// NewNames returns one for the instances of a cluster, by the name that is in their tag eks:eks-cluster-name, in a
-// region; "" is the one that the SDK finds.
+// NewNames returns Names for the instances of a cluster in a region. cluster is the name in their tag
+// eks:eks-cluster-name. region "" means the one that the SDK finds.
 func NewNames(ctx context.Context, cluster, region string) *Names {
 	return &Names{process: ctx, cluster: cluster, load: func(ctx context.Context) (aws.Config, error) {
 		return config.LoadDefaultConfig(ctx, config.WithRegion(region))
 	}}
 }
 
-// Of returns the names by provider ID. What EC2 does not know of this cluster is left out.
+// Of returns the names by provider ID. It leaves out instances that EC2 does not know in this cluster.
 func (n *Names) Of(ctx context.Context, providerIDs []string) (map[string]string, error) {
 	if len(providerIDs) == 0 {
 		return nil, nil

@@ -1,12 +1,12 @@
-// Package plug plugs the EC2 provider into a program: its flags, the way to AWS, what it reads and writes in a
-// cluster, and the controllers beside launches:
+// Package plug plugs the EC2 provider into a program: its flags, the connection to AWS, its access to the cluster, and
+// these controllers beside launches:
 //
 //   - connect finds region and credentials, and the facts of the cluster (E-16, E-59).
-//   - classes resolves EC2NodeClasses and writes what came of it (E-02 to E-05, E-62).
+//   - classes resolves EC2NodeClasses and writes the results (E-02 to E-05, E-62).
 //   - offers refreshes types and prices (E-17, E-24), and learns from nodes (E-21).
 //   - tags names instances after their nodes (E-57).
 //   - collect deletes launch templates and instance profiles that nobody needs (E-56).
-//   - queue reads warnings (E-51), health looks at status checks (E-53).
+//   - queue reads warnings (E-51), health checks status checks (E-53).
 //
 // Start with [Plug] and then [link].
 package plug
@@ -45,7 +45,7 @@ type Plug struct{ settings settings }
 
 var _ plugin.Plugin = (*Plug)(nil)
 
-// New returns the plug-in with its settings as they are by default.
+// New returns the plug-in with default settings.
 func New() *Plug { return &Plug{defaults()} }
 
 // Name returns "ec2".
@@ -62,7 +62,7 @@ func (p *Plug) Flags(flags *pflag.FlagSet) { p.settings.flags(flags) }
 // Load implements plugin.Plugin: it checks the settings.
 func (p *Plug) Load() error { return p.settings.validate() }
 
-// Lacks implements plugin.Plugin: without the cluster's name no instance is known as ours.
+// Lacks implements plugin.Plugin: without the cluster's name it cannot tell which instances are ours.
 func (p *Plug) Lacks() string {
 	if p.settings.clusterName == "" {
 		return "cluster-name"
@@ -73,16 +73,16 @@ func (p *Plug) Lacks() string {
 // AddToScheme implements plugin.Plugin.
 func (p *Plug) AddToScheme(scheme *runtime.Scheme) error { return awsv1.AddToScheme(scheme) }
 
-// Cached implements plugin.Plugin: it reads only what others read too.
+// Cached implements plugin.Plugin: it reads only kinds that others read too.
 func (p *Plug) Cached(string) map[client.Object]cache.ByObject { return nil }
 
-// New implements plugin.Plugin. Nobody is asked yet: that is done by whoever leads.
+// New implements plugin.Plugin. It makes no calls yet: only the leader does.
 func (p *Plug) New(ctx context.Context, deps plugin.Deps) (plugin.Parts, error) {
 	l := newLink(p.settings, deps)
 	return l.parts(ctx), nil
 }
 
-// parts are what the provider brings along.
+// parts returns the parts of the provider.
 func (l *link) parts(process context.Context) plugin.Parts {
 	step := func(do func(ctx context.Context, c *connection) (time.Duration, error)) reconcile.Reconciler {
 		return stepper{l, do}
@@ -103,16 +103,16 @@ func (l *link) parts(process context.Context) plugin.Parts {
 }
 
 const (
-	// againSoon is when to try to connect again, and when others look whether there is a connection.
+	// againSoon is after what time to try to connect again, and to check again for a connection.
 	againSoon = 10 * time.Second
-	// factsEvery is how often the facts of the cluster are looked at: its version changes.
+	// factsEvery is how often the facts of the cluster are updated: its version changes.
 	factsEvery = 5 * time.Minute
 )
 
 // connector is the step function that connects.
 type connector struct {
 	link    *link
-	process context.Context // what runs for the provider ends with it
+	process context.Context // the provider's goroutines end with it
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -149,18 +149,19 @@ type stepper struct {
 func (s stepper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	c := s.link.connected()
 	if c == nil {
-		return reconcile.Result{}, nil // whoever connects wakes it
+		return reconcile.Result{}, nil // the connector wakes it
 	}
 	again, err := s.do(ctx, c)
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-// metaOf is what a patch needs of an object.
+// metaOf returns the metadata of an object that a patch needs.
 func metaOf(o client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID()}
 }
 
-// classWatches are what changes classes: what users write, not our own status; and claims that held a class that goes.
+// classWatches returns the watches for classes: changes by users, but not of our own status; and deleted claims, since
+// a class may wait for them.
 func classWatches() []kube.Watch {
 	return []kube.Watch{
 		{Object: &awsv1.EC2NodeClass{}, After: kube.OwnPatches,
@@ -183,7 +184,7 @@ func classWatches() []kube.Watch {
 	}
 }
 
-// tagWatches are claims whose node has registered.
+// tagWatches returns the watch for claims whose node has registered.
 func tagWatches() []kube.Watch {
 	return []kube.Watch{
 		{Object: &karpenterv1.NodeClaim{},

@@ -13,11 +13,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 )
 
-// settledFor is how old a machine is before its listing is believed about reservations: listings lag behind launches.
+// settledFor is the age at which a machine's listing is reliable about reservations: listings lag behind launches.
 const settledFor = 2 * time.Minute
 
-// relabel makes a machine on-demand by label once the reservation that it was launched into has ended: it runs on, for
-// the full price (E-13). The claim comes first: it is what is looked at to find out whether there is something to do.
+// relabel changes a machine's labels to on-demand once its reservation has ended: it runs on, at the full price
+// (E-13). It writes the claim before the node.
 func (l *link) relabel(ctx context.Context, c *connection, claim *karpenterv1.NodeClaim, node *corev1.Node) error {
 	reserved := func(o client.Object) bool {
 		return o.GetLabels()[karpenterv1.CapacityTypeLabelKey] == catalog.Reserved

@@ -28,7 +28,7 @@ type settings struct {
 	pricingRegion                                        string
 }
 
-// leastRefresh is how often AWS is asked the same at most.
+// leastRefresh is the minimum interval between two equal questions to AWS.
 const leastRefresh = time.Minute
 
 func defaults() settings {

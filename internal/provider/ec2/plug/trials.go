@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// trialHolds is how long a dry run counts whose class has not changed (E-62).
+	// trialHolds is how long a dry run counts while its class does not change (E-62).
 	trialHolds = 30 * time.Minute
-	// refusedHolds is the same for one that was refused: whoever mends a role should not wait for half an hour.
+	// refusedHolds is the same for a refused one: whoever fixes a role should not wait for half an hour.
 	refusedHolds = 5 * time.Minute
-	// untoldHolds is when to try again what could not be told.
+	// untoldHolds is after what time to repeat a dry run without a result.
 	untoldHolds = time.Minute
 	// anyPool stands for the pool of a class that no pool refers to yet.
 	anyPool = "default"
 )
 
-// trials remembers what dry runs of classes came to, by the class's UID.
+// trials has the results of classes' dry runs, by the class's UID.
 type trials map[types.UID]trial
 
 type trial struct {
@@ -49,9 +49,9 @@ func (t trials) forget(list []awsv1.EC2NodeClass) {
 	}
 }
 
-// judge returns what is wrong with launching by a class, nil for nothing, and when to ask again. It tries when the
-// class or what it stands for has changed, and after half an hour. A class that the status says was fine, by another
-// process, is believed for a while: a start costs no calls. accepted says that EC2 has just taken the class as it is.
+// judge returns the problem of launching with a class, nil for none, and when to ask again. It makes a dry run if the
+// class or its resolution has changed, and after half an hour. If another process found the class fine, by its status,
+// that counts for a while: so a start costs no calls. accepted means that EC2 has just accepted the class as it is.
 func (t trials) judge(
 	ctx context.Context, k *classes, c *connection, each *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus,
 	found []karpenterv1.Condition,
@@ -62,7 +62,7 @@ func (t trials) judge(
 			each.Type == karpenterv1.ConditionTypeValidationSucceeded
 		if each.Status != metav1.ConditionTrue && !summary &&
 			each.Type != resolve.CapacityReservationsReady && each.Reason != resolve.Propagating {
-			return nil, untoldHolds, false // nothing could be launched: that is told already
+			return nil, untoldHolds, false // nothing could be launched, and that was reported already
 		}
 	}
 	now, of := k.deps.Now(), printOf(each, status)
@@ -78,7 +78,7 @@ func (t trials) judge(
 	}
 	like := likeOf(each, status)
 	if tried && known.of == of && known.problem == nil && !news {
-		// One trial is enough for classes that are alike and were fine, apart from new profiles.
+		// One dry run is enough for classes that were fine and differ only in their profiles.
 		for _, other := range t {
 			if other.like == like && other.problem == nil && now.Before(other.until.Add(-trialHolds/2)) {
 				known.like, known.at, known.until = like, other.at, other.until
@@ -88,7 +88,7 @@ func (t trials) judge(
 		}
 	}
 	candidate := each.DeepCopy()
-	candidate.Status, candidate.ResourceVersion = status, "" // as it will be; not as anything stored
+	candidate.Status, candidate.ResourceVersion = status, "" // a future state that is not stored
 	result := c.machines.Try(ctx, candidate, k.poolOf(ctx, each.Name))
 	next := trial{of: of, like: like, at: now, until: now.Add(trialHolds)}
 	switch {
@@ -106,7 +106,7 @@ func (t trials) judge(
 		next.problem = &class.Problem{Reason: result.Reason, Message: result.Message}
 	default:
 		accepted = true
-		if refused && known.problem != nil { // what a dry run never saw, it cannot say is mended
+		if refused && known.problem != nil { // a dry run cannot clear what a dry run never saw
 			c.machines.Allowed(each.UID)
 		}
 	}
@@ -114,13 +114,14 @@ func (t trials) judge(
 	return next.problem, next.until.Sub(now), accepted
 }
 
-// valid reports whether the status says that the class, as it is now, is fine.
+// valid reports whether the status says that the current class is fine.
 func valid(each *awsv1.EC2NodeClass) bool {
 	c, found := condition.Get(each.Status.Conditions, karpenterv1.ConditionTypeValidationSucceeded)
 	return found && c.Status == metav1.ConditionTrue && c.ObservedGeneration == each.Generation
 }
 
-// printOf is equal for what makes equal launches: a class's spec, and what it resolves to, in any order of subnets.
+// printOf returns a hash that is equal for equal launches: of a class's spec and what it resolves to, in any order of
+// subnets.
 func printOf(each *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus) [32]byte {
 	status = *status.DeepCopy()
 	status.Conditions = nil
@@ -147,13 +148,13 @@ func likeOf(each *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus) [32]byte 
 	return printOf(each, status)
 }
 
-// someTime spreads the trials of a start over the time that one holds, by the class's UID.
+// someTime spreads the dry runs after a start over time, by the class's UID.
 func someTime(uid types.UID) time.Duration {
 	sum := sha256.Sum256([]byte(uid))
 	return trialHolds * time.Duration(128+int(sum[0])/2) / 256
 }
 
-// poolOf is the first pool that refers to a class.
+// poolOf returns the first pool that refers to a class.
 func (k *classes) poolOf(ctx context.Context, name string) string {
 	pools, err := k.poolsOf(ctx, name)
 	if err != nil || len(pools) == 0 {

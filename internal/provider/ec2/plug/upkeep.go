@@ -26,15 +26,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/template"
 )
 
-// learnEvery is how often nodes are looked at for what they have (E-21).
+// learnEvery is how often the provider learns from nodes what they have (E-21).
 const learnEvery = 30 * time.Second
 
-// offers keeps what EC2 sells, and for how much.
+// offers refreshes types and prices of EC2.
 type offers struct {
 	*link
 	known  *offering.Sold
 	told   map[types.UID]string // of borrowed prices, on each class
-	failed map[types.UID]string // of prices that could not be asked for, on each class
+	failed map[types.UID]string // of failed requests for prices, on each class
 }
 
 func newOffers(l *link) *offers {
@@ -47,8 +47,8 @@ const (
 	EventPricesUnavailable = "PricesUnavailable"
 )
 
-// tellPrices tells each class once that prices are not those of its region, or could not be asked for. They only rank
-// types: launches go on.
+// tellPrices sends each class an event, once, if prices are from another region or the request for them failed. Prices
+// only rank types: launches go on.
 func (o *offers) tellPrices(ctx context.Context, c *connection, err error) {
 	if text := c.prices.Known().Borrowed(); text != "" {
 		o.tellClasses(ctx, o.told, EventPricesBorrowed, text)
@@ -62,7 +62,7 @@ func (o *offers) tellPrices(ctx context.Context, c *connection, err error) {
 	}
 }
 
-// step asks for what is due, and learns from nodes.
+// step refreshes what is due, and learns from nodes.
 func (o *offers) step(ctx context.Context, c *connection) (time.Duration, error) {
 	var failures []error
 	for name, refresh := range map[string]func(context.Context) error{"types": c.types.Refresh,
@@ -86,13 +86,14 @@ func (o *offers) step(ctx context.Context, c *connection) (time.Duration, error)
 	}
 	if sold := c.types.Known(); sold != o.known {
 		o.known = sold
-		o.deps.Wake(Classes) // dry runs, and catalogues that were waiting for it
+		o.deps.Wake(Classes) // dry runs and catalogues may wait for it
 	}
 	again := min(learnEvery, c.types.Due().Sub(now), c.prices.Due().Sub(now))
 	return max(again, time.Second), errors.Join(failures...)
 }
 
-// learn takes in how much memory nodes have, which of them take no more addresses, and whose reservation has ended.
+// learn reads from nodes and claims how much memory nodes have, which of them take no more addresses, and whose
+// reservation has ended.
 func (o *offers) learn(ctx context.Context, c *connection) error {
 	var nodes corev1.NodeList
 	var claims karpenterv1.NodeClaimList
@@ -131,8 +132,8 @@ type tagger struct{ *link }
 
 func newTagger(l *link) tagger { return tagger{l} }
 
-// Reconcile tags the instance of a claim whose node has registered (E-57): its name, and its claim's, where the launch
-// has not said them and the class says no name of its own.
+// Reconcile tags the instance of a claim whose node has registered with the node's name and the claim's (E-57). It
+// skips tags that the launch has set, and the name if the class sets one.
 func (t tagger) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	c := t.connected()
 	if c == nil {
@@ -156,7 +157,7 @@ func (t tagger) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			missing[key] = value
 		}
 	}
-	// The class's own name is on the instance, also where no listing has shown it yet.
+	// A name from the class is on the instance, even if no listing has shown it yet.
 	var own awsv1.EC2NodeClass
 	err := t.deps.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.NodeClassRef.Name}, &own)
 	if client.IgnoreNotFound(err) != nil {
@@ -181,18 +182,19 @@ func (t tagger) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		t.meter.failures.WithLabelValues("tags").Inc()
 		t.deps.Log.Info("an instance could not be tagged", "nodeClaim", claim.Name, "instance", id, "reason",
 			refusal.Of(err).Message)
-		return reconcile.Result{RequeueAfter: collectEvery}, nil // names are for people; machines do not need them
+		return reconcile.Result{RequeueAfter: collectEvery}, nil // names are only for people
 	}
 	return reconcile.Result{}, fmt.Errorf("tagging instance %s: %w", id, err)
 }
 
 const (
-	// collectEvery is between two collections of launch templates, profilesEvery of instance profiles (E-56).
+	// collectEvery is the interval between collections of launch templates, profilesEvery that of instance profiles
+	// (E-56).
 	collectEvery  = 10 * time.Minute
 	profilesEvery = 30 * time.Minute
 )
 
-// collector deletes what nobody needs any more.
+// collector deletes launch templates and instance profiles that nobody needs any more.
 type collector struct {
 	*link
 	profiles time.Time
@@ -200,7 +202,7 @@ type collector struct {
 
 func newCollector(l *link) *collector { return &collector{link: l} }
 
-// step collects launch templates, and now and then instance profiles.
+// step collects launch templates, and less often instance profiles.
 func (k *collector) step(ctx context.Context, c *connection) (time.Duration, error) {
 	now := k.deps.Now()
 	gone, err := c.machines.Keeper().Collect(ctx, now, template.UnusedFor)
@@ -225,8 +227,8 @@ func (k *collector) failed(what string, err error) {
 	}
 }
 
-// sweep deletes profiles of classes that are gone. What is asked for is what the API server has, not a cache that may
-// be behind.
+// sweep deletes profiles of classes that are gone. It reads the classes from the API server, since a cache may be
+// behind.
 func (k *collector) sweep(ctx context.Context, c *connection) error {
 	var list awsv1.EC2NodeClassList
 	if err := k.deps.Live.List(ctx, &list); err != nil {

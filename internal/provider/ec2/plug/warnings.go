@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// longPoll is how long SQS may wait for a message (E-51).
+	// longPoll is how long SQS waits for a message (E-51).
 	longPoll = 20 * time.Second
-	// mostPollers read at the same time while full answers come (E-52).
+	// mostPollers is how many read concurrently while answers are full (E-52).
 	mostPollers = 8
 	// queueAgain is when to try again after a failure.
 	queueAgain = 10 * time.Second
@@ -38,11 +38,11 @@ type reader struct {
 
 func newReader(l *link) *reader { return &reader{link: l, told: map[types.UID]string{}} }
 
-// EventQueue is the reason of the event that the interruption queue cannot be read: on the leader's lease, since it is
-// a matter of the whole program, or on each class where there is no lease (E-76).
+// EventQueue is the reason of the event that the interruption queue cannot be read. It is on the leader's lease, since
+// it concerns the whole program, or on each class if there is no lease (E-76).
 const EventQueue = "InterruptionQueueUnavailable"
 
-// step waits for messages, and reads all that are there. It is called again at once.
+// step waits for messages, and reads all of them. It is called again at once.
 func (r *reader) step(ctx context.Context, c *connection) (time.Duration, error) {
 	if r.settings.queue == "" {
 		return 0, nil
@@ -70,7 +70,7 @@ func (r *reader) step(ctx context.Context, c *connection) (time.Duration, error)
 	return time.Millisecond, nil
 }
 
-// together reads with all pollers once, and returns the most that one of them got.
+// together reads with all pollers once, and returns the highest number of messages of a poller.
 func (r *reader) together(ctx context.Context, c *connection) (most int, err error) {
 	var group sync.WaitGroup
 	received, failures, news := [mostPollers]int{}, [mostPollers]error{}, [mostPollers]bool{}
@@ -84,7 +84,7 @@ func (r *reader) together(ctx context.Context, c *connection) (most int, err err
 	return slices.Max(received[:]), errors.Join(failures[:]...)
 }
 
-// failed tells a failure once, as long as it is the same; everything else goes on (E-76).
+// failed reports a failure, once while it is the same. Everything else goes on (E-76).
 func (r *reader) failed(ctx context.Context, c *connection, action string, err error) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, nil
@@ -105,29 +105,29 @@ func (r *reader) failed(ctx context.Context, c *connection, action string, err e
 }
 
 const (
-	// healthEvery is between two looks at status checks, impairedFor how long one has to fail (E-53).
+	// healthEvery is the interval of reading status checks, impairedFor how long one must fail to count (E-53).
 	healthEvery = time.Minute
-	// eventsEvery is between two looks at scheduled events, which AWS announces days ahead.
+	// eventsEvery is the interval of reading scheduled events, which AWS announces days ahead.
 	eventsEvery = 5 * time.Minute
 	impairedFor = 2 * time.Minute
 	statusPage  = 1000
 	statusPages = 100
 )
 
-// health looks at the status checks of instances, and at what EC2 has scheduled for them.
+// health reads the status checks of instances, and their scheduled events.
 type health struct {
 	*link
 	denied    bool
 	began     bool
-	scheduled []ailment // as last asked for
+	scheduled []ailment // from the last read
 	asked     time.Time
-	known     map[ailment]bool // those of the last look: what lasts is counted once (E-62)
+	known     map[ailment]bool // those of the last read: a lasting one is counted once (E-62)
 }
 
-// ailment is what a machine of ours has.
+// ailment is a fault of one of our machines.
 type ailment struct{ instanceID, providerID, category string }
 
-// The categories, as Karpenter calls them.
+// The categories, as in Karpenter.
 const (
 	categoryInstance = "InstanceStatus"
 	categorySystem   = "SystemStatus"
@@ -137,7 +137,7 @@ const (
 func newHealth(l *link) *health { return &health{link: l} }
 
 // step asks for instances whose checks fail, and those with a scheduled event. It begins a minute after the start,
-// which has enough to ask (E-61); a check counts only once it has failed for longer.
+// which needs enough other calls (E-61). A check counts only after impairedFor anyway.
 func (h *health) step(ctx context.Context, c *connection) (time.Duration, error) {
 	if !h.began {
 		h.began = true
@@ -175,7 +175,7 @@ func (h *health) step(ctx context.Context, c *connection) (time.Duration, error)
 	return healthEvery, nil
 }
 
-// count counts the ailments that the last look did not find.
+// count counts the ailments that the last read did not have.
 func (h *health) count(sick []ailment) {
 	now := map[ailment]bool{}
 	for _, each := range sick {
@@ -201,7 +201,7 @@ func filterOf(name string, values ...string) ec2types.Filter {
 	return ec2types.Filter{Name: aws.String(name), Values: values}
 }
 
-// ask returns what the instances of ours have that EC2 lists, once it has lasted long enough.
+// ask returns the ailments of our instances among those that EC2 lists, if they have lasted long enough.
 func (h *health) ask(ctx context.Context, c *connection, filters ...ec2types.Filter) ([]ailment, error) {
 	in := &awsec2.DescribeInstanceStatusInput{Filters: filters, MaxResults: aws.Int32(statusPage)}
 	var list []ailment
@@ -229,8 +229,8 @@ func (h *health) ask(ctx context.Context, c *connection, filters ...ec2types.Fil
 	return list, nil
 }
 
-// broken returns the categories of the checks that have failed for long, and of what is scheduled that the machine
-// does not survive as it is.
+// broken returns the categories of the checks that have failed for long, and of scheduled events that the machine does
+// not survive unchanged.
 func (h *health) broken(s *ec2types.InstanceStatus) []string {
 	var of []string
 	if h.impaired(s.InstanceStatus) {

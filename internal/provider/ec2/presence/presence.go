@@ -1,6 +1,6 @@
-// Package presence tells an instance that EC2 does not show yet from one that is gone (E-39). EC2 may not know an
-// instance for a while after it has made it, and whoever takes that for the truth gives up a claim whose machine
-// runs. It makes no calls.
+// Package presence distinguishes an instance that EC2 does not show yet from one that is gone (E-39). EC2 may not know
+// an instance for a while after its launch. Whoever believes that gives up a claim whose machine runs. It makes no
+// calls.
 package presence
 
 import (
@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// NotSeenFor is how long after its launch EC2's not knowing an instance says nothing: two minutes, and as much as
-	// this clock may have been set on since.
+	// NotSeenFor is how long after a launch it means nothing that EC2 does not know the instance: two minutes, and as
+	// much as this clock may have been set forward since.
 	NotSeenFor = 2*time.Minute + provider.ClockSkew
-	// Apart is how long has to be between two answers that do not know an instance, before it counts as gone.
+	// Apart is the minimum time between two answers that do not know an instance, before it counts as gone.
 	Apart = 10 * time.Second
 
-	// mostKnown bounds the memory. Beyond it, what was not asked about for forgottenAfter is dropped, which costs
-	// asking twice.
+	// mostKnown bounds the memory. Beyond it, instances that nobody asked about for forgottenAfter are dropped, which
+	// costs asking twice.
 	mostKnown      = 10_000
 	forgottenAfter = time.Hour
 )
 
-// Book remembers which instances EC2 did not know. It is lost with the process, which costs asking twice more. The
-// zero value is ready for use; safe for concurrent use.
+// Book remembers which instances EC2 did not know. A restart loses it, which costs asking twice more. The zero value
+// is ready for use; safe for concurrent use.
 type Book struct {
 	mu      sync.Mutex
 	unknown map[string]absence
 }
 
-// absence is what answers in a row said of an instance that they did not know.
+// absence is what consecutive answers said about an instance that EC2 did not know.
 type absence struct {
 	first time.Time // when EC2 was first asked
 	since time.Time // when it was first asked and the instance was old enough to be known; zero for never
@@ -38,16 +38,15 @@ type absence struct {
 	gone  bool
 }
 
-// Seen takes in that EC2 shows the instance. One that it shows as terminated is gone without more ado.
+// Seen notes that EC2 shows the instance. Do not call it for one shown as terminated: that one is gone.
 func (b *Book) Seen(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.unknown, id)
 }
 
-// Unknown takes in that EC2 does not know the instance, asked at that time, and reports whether it is gone. launched
-// is when it was launched; zero when that is not known: then it counts from the first question. Answers come in any
-// order.
+// Unknown notes that EC2 did not know the instance when asked, and reports whether it is gone. launched is when it was
+// launched. Zero means unknown; then the time of the first question counts. Answers may come in any order.
 func (b *Book) Unknown(id string, launched, asked time.Time) (gone bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

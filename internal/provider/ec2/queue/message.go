@@ -1,5 +1,5 @@
-// Package queue reads what AWS puts into a cluster's interruption queue (E-51). [Parse] turns a message of
-// EventBridge into notices; [ParseAddress] reads where the queue is. It makes no calls.
+// Package queue reads the messages of a cluster's interruption queue (E-51). [Parse] turns a message of EventBridge
+// into notices; [ParseAddress] reads the address of the queue. It makes no calls.
 //
 // Sources: the EventBridge examples of the EC2 user guide (spot interruption, rebalance recommendation, state
 // change, interruptible capacity reservations), and the event schema of the AWS Health user guide.
@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// Kind is what a message is about, for counting. It is one of those below, whatever a message says.
+// Kind is the kind of a message, for metrics. It is always one of those below, whatever the message says.
 type Kind string
 
 // The kinds.
@@ -36,27 +36,27 @@ func Kinds() []Kind {
 }
 
 const (
-	// warning is how long before an instance goes EC2 says so.
+	// warning is how long before the end of an instance EC2 sends the warning.
 	warning = 2 * time.Minute
-	// mostEntities bounds how many instances of one message are looked at. AWS Health sends as many in a page.
+	// mostEntities bounds how many instances of one message are read. It is the page size of AWS Health.
 	mostEntities = 1000
-	// mostText bounds what a message's own words take of an explanation.
+	// mostText bounds a message's own words in an explanation.
 	mostText = 80
 )
 
-// Message is what a message says.
+// Message is a parsed message.
 type Message struct {
 	Kind Kind
-	// Notices are those about instances that providerID knew, in the message's order. There may be none: of an
-	// instance that is not ours, or of a state that is no matter.
+	// Notices are those about instances that providerID knew, in the message's order. There may be none, if the
+	// instance is not ours or the state does not matter.
 	Notices []provider.Notice
 	// Sent is when AWS sent it; zero when that cannot be read.
 	Sent time.Time
-	// Explanation says what is unknown or malformed, for one line in the log. "" otherwise.
+	// Explanation says what is unknown or malformed, as one line for the log; "" otherwise.
 	Explanation string
 }
 
-// envelope is what all messages have. Members are read one by one where AWS's own examples differ in their types.
+// envelope is the common part of all messages. Members are read one by one where AWS's own examples differ in types.
 type envelope struct {
 	ID         string          `json:"id"`
 	DetailType string          `json:"detail-type"`
@@ -88,10 +88,10 @@ type entity struct {
 
 var instanceForm = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
 
-// Parse reads a message. received is the time now: a machine that is warned of goes two minutes after the message
-// was sent, or two minutes from now where that is earlier, since clocks differ. providerID returns the provider ID
-// of an instance of this cluster, "" for others; it must not ask anybody. Parse never fails: what it cannot read is
-// of kind Unknown or Malformed, and is to be deleted from the queue.
+// Parse reads a message. received is the current time. After a warning, the machine ends two minutes after the message
+// was sent, or two minutes from now if that is earlier, since clocks differ. providerID returns the provider ID of an
+// instance of this cluster, "" for others; it must not make calls. Parse never fails. A message that it cannot read is
+// of kind Unknown or Malformed, and should be deleted from the queue.
 func Parse(body []byte, received time.Time, providerID func(instanceID string) string) Message {
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -147,7 +147,7 @@ func kindOf(e envelope) Kind {
 	return Unknown
 }
 
-// ofOneInstance reads a message about an instance. The notice's ProviderID is the instance's own ID for now.
+// ofOneInstance reads a message about an instance. In the result, ProviderID is the instance's own ID.
 func ofOneInstance(kind Kind, e envelope, sent, received time.Time) ([]provider.Notice, error) {
 	var d ofInstance
 	if err := json.Unmarshal(e.Detail, &d); err != nil {
@@ -163,7 +163,7 @@ func ofOneInstance(kind Kind, e envelope, sent, received time.Time) ([]provider.
 	switch kind {
 	case Spot:
 		n.Kind, n.Gone = provider.SpotInterrupted, sent.Add(warning)
-		if d.Action == "hibernate" { // which begins with the warning
+		if d.Action == "hibernate" { // hibernation begins with the warning
 			n.Gone = sent
 		}
 	case Reservation:
@@ -188,7 +188,7 @@ func ofOneInstance(kind Kind, e envelope, sent, received time.Time) ([]provider.
 	return []provider.Notice{n}, nil
 }
 
-// ofHealthEvent reads a message of AWS Health: the instances of a change that EC2 has scheduled and not called off.
+// ofHealthEvent reads a message of AWS Health: the instances of a scheduled change that was not cancelled.
 func ofHealthEvent(e envelope) (notices []provider.Notice, err error) {
 	var d ofHealth
 	if err := json.Unmarshal(e.Detail, &d); err != nil {

@@ -10,8 +10,8 @@ import (
 // Address is where a queue is.
 type Address struct {
 	Name string
-	// Region, Account and URL are what was given of them; "" leaves it to the caller: the process's region and
-	// account, and what SQS answers for the name.
+	// Region, Account and URL are the given parts. "" means the process's region and account, and the URL that SQS
+	// returns for the name.
 	Region, Account, URL string
 }
 
@@ -64,8 +64,8 @@ func ParseAddress(text string) (Address, error) {
 	return a, nil
 }
 
-// regionOf returns the region that a host of SQS is of: sqs.REGION.…, REGION.queue.…, or below a VPC endpoint. ""
-// for others.
+// regionOf returns the region in a host name of SQS: sqs.REGION.…, REGION.queue.…, or below a VPC endpoint; "" for
+// others.
 func regionOf(host string) string {
 	labels := strings.Split(host, ".")
 	for i, label := range labels[:len(labels)-1] {

@@ -1,12 +1,12 @@
-// Package quota knows what else cannot be had when an account's quota is used up (E-43). EC2 counts the vCPUs of a
-// whole group of instance families, so there is no use in trying the types of the group one by one.
+// Package quota knows which other types are unavailable when an account's quota is used up (E-43). EC2 counts the
+// vCPUs of a whole group of instance families, so trying the types of the group one by one is useless.
 //
 // Source: the quotas of EC2 as its user guide lists them (on-demand instances, Spot Instance requests).
 package quota
 
 import "strings"
 
-// Group is a group of instance types that share a quota, as AWS calls it.
+// Group is a group of instance types that share a quota, by AWS's name.
 type Group string
 
 // The groups.
@@ -24,7 +24,7 @@ const (
 	Mac        Group = "Mac" // which run on dedicated hosts only, with a quota for each family
 )
 
-// letters are the groups by the letters that an instance family begins with.
+// letters returns the group for the leading letters of an instance family.
 func letters(of string) (Group, bool) {
 	switch of {
 	case "a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z", "cc", "cr", "hs":
@@ -53,8 +53,8 @@ func letters(of string) (Group, bool) {
 	return "", false
 }
 
-// GroupOf returns the group of an instance type, from its name. A family that is newer than this list is a group of
-// its own, so that a refusal for it says nothing of others.
+// GroupOf returns the group of an instance type, by its name. A family newer than this list is a group of its own, so
+// that a refusal for it does not affect others.
 func GroupOf(kind string) Group {
 	family, _, _ := strings.Cut(kind, ".")
 	digits := strings.IndexFunc(family, func(r rune) bool { return r < 'a' || r > 'z' })
@@ -67,7 +67,7 @@ func GroupOf(kind string) Group {
 	return Group(strings.ToUpper(family[:digits]))
 }
 
-// Name returns what AWS calls the quota of a group for a capacity type.
+// Name returns AWS's name for the quota of a group, for spot or on-demand.
 func (g Group) Name(spot bool) string {
 	if spot {
 		return "All " + string(g) + " Spot Instance Requests"

@@ -11,15 +11,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// How long a mark lasts: like that of a shortage (P-31) for quotas, since an account's other users free some of it.
+// How long a mark lasts. For quotas it is like a shortage (P-31), since other users of the account may free some.
 const (
 	firstMark = time.Minute
 	mostMark  = 30 * time.Minute
-	fleetMark = time.Minute      // too many fleets at a time: these are short-lived
-	roleMark  = 30 * time.Minute // somebody has to make the role
+	fleetMark = time.Minute      // too many fleets at a time; fleets are short-lived
+	roleMark  = 30 * time.Minute // somebody must create the role
 )
 
-// The codes that say more than that one pool cannot be had.
+// The codes that concern more than one pool.
 const (
 	vcpuLimit     = "VcpuLimitExceeded"
 	spotLimit     = "MaxSpotInstanceCountExceeded" // spot quotas count vCPUs too
@@ -34,7 +34,7 @@ const (
 	ReasonSpotRoleMissing = "SpotServiceLinkedRoleMissing"
 )
 
-// Refusal is what EC2 refused, for the sake of the account and not of a pool.
+// Refusal is a refusal of EC2 because of the account, not of a pool.
 type Refusal struct {
 	Code         string // as AWS has it
 	Type         string // instance type
@@ -43,33 +43,32 @@ type Refusal struct {
 	Region       string
 }
 
-// Event is what a user should know, once for each mark.
+// Event is a message to users, once for each mark.
 type Event struct{ Reason, Message string }
 
-// key is what a mark is of: a group, or with "" all types, for a capacity type.
+// key is what a mark applies to: a group, or all types if it is "", for a capacity type.
 type key struct {
 	group        Group
 	capacityType string
 }
 
 type mark struct {
-	least int64 // vCPUs of the smallest type that was refused: smaller ones may still be had. 0 for all types
+	least int64 // vCPUs of the smallest refused type: smaller ones may still be possible. 0 for all types
 	until time.Time
 	lasts time.Duration
 }
 
-// Marks remembers which quotas are used up. It is lost with the process, which costs a refused launch for each
-// quota. The zero value is ready for use; safe for concurrent use.
+// Marks remembers which quotas are used up. A restart loses it, which costs a refused launch for each quota. The zero
+// value is ready for use; safe for concurrent use.
 type Marks struct {
 	mu    sync.Mutex
 	marks map[key]mark
 }
 
-// Refused takes in a refusal, and returns the event when it is news. It returns nil for a code that is not of
-// quotas.
+// Refused stores a refusal, and returns the event if it is new. It returns nil for a code that is not about quotas.
 //
-// A mark lasts a minute, each further one of the same quota twice as long, at most half an hour. While it lasts a
-// refusal only makes it hold for smaller types too.
+// A mark lasts a minute, each further one of the same quota twice as long, at most half an hour. While it lasts,
+// another refusal only extends it to smaller types.
 func (m *Marks) Refused(r Refusal, now time.Time) *Event {
 	k, least, first, most := key{GroupOf(r.Type), r.CapacityType}, r.VCPUs, firstMark, mostMark
 	switch r.Code {
@@ -102,8 +101,7 @@ func (m *Marks) Refused(r Refusal, now time.Time) *Event {
 	return event(r, k.group, least, lasts)
 }
 
-// Had takes in that an instance could be had: the quota that it falls under is not used up, unless what was refused
-// is larger.
+// Had notes that an instance was launched: its quota is not used up, except for larger types.
 func (m *Marks) Had(kind string, vcpus int64, capacityType string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,7 +112,7 @@ func (m *Marks) Had(kind string, vcpus int64, capacityType string) {
 	}
 }
 
-// Marked reports whether a type is not to be asked for at now.
+// Marked reports whether a quota of the type counts as used up at now.
 func (m *Marks) Marked(kind string, vcpus int64, capacityType string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,7 +124,7 @@ func (m *Marks) Marked(kind string, vcpus int64, capacityType string, now time.T
 	return false
 }
 
-// Without returns the catalogue in which offerings that are marked at now are unavailable.
+// Without returns the catalogue with the offerings unavailable whose quota counts as used up at now.
 func (m *Marks) Without(c catalog.Catalog, now time.Time) catalog.Catalog {
 	c.Types = slices.Clone(c.Types)
 	for i := range c.Types {
@@ -145,12 +143,12 @@ func (m *Marks) Without(c catalog.Catalog, now time.Time) catalog.Catalog {
 	return c
 }
 
-// keys are the marks that a type falls under.
+// keys returns the keys of the marks that apply to a type.
 func keys(kind, capacityType string) [2]key {
 	return [2]key{{GroupOf(kind), capacityType}, {"", capacityType}}
 }
 
-// event says which quota it is and what to do.
+// event returns the event that names the quota and says what to do.
 func event(r Refusal, group Group, least int64, lasts time.Duration) *Event {
 	switch r.Code {
 	case NoSpotRole:

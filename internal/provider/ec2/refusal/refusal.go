@@ -1,5 +1,5 @@
-// Package refusal sorts what AWS answers when it does not do what it was asked: what it means decides whether to ask
-// again, to ask elsewhere, or to tell a user (E-41). It is pure.
+// Package refusal classifies errors of AWS. The class decides whether to retry, to try something else, or to tell a
+// user (E-41). It is pure.
 //
 // Source: the list of error codes of the EC2 API reference.
 package refusal
@@ -16,26 +16,27 @@ import (
 // Class is what a refusal means.
 type Class string
 
-// The classes. Only the first four say something about offerings.
+// The classes. Only the first four are about offerings.
 const (
-	Capacity    Class = "capacity"    // AWS has none of the pool that was asked for
+	Capacity    Class = "capacity"    // AWS has no capacity in the requested pool
 	Quota       Class = "quota"       // the account may have no more of a group of types
 	Subnet      Class = "subnet"      // a subnet has no free address
 	Reservation Class = "reservation" // a capacity reservation is used up, or has ended
 	Template    Class = "template"    // a launch template is gone, or there are too many
 	Rights      Class = "rights"      // the role may not do it
 	Throttle    Class = "throttle"    // too many calls
-	Server      Class = "server"      // trouble of AWS: whether it was done is not known
-	Request     Class = "request"     // something that was asked for does not exist or does not go together
+	Server      Class = "server"      // trouble of AWS: the result is unknown
+	Request     Class = "request"     // something in the request does not exist or is contradictory
 	Unknown     Class = "unknown"     // any other
 )
 
-// OfOfferings reports whether the refusal says that something cannot be had for now, and something else may.
+// OfOfferings reports whether the refusal is only about the requested offerings, so that others may still be
+// available.
 func (c Class) OfOfferings() bool {
 	return c == Capacity || c == Quota || c == Subnet || c == Reservation
 }
 
-// codes are the codes whose class is known by the whole of them.
+// codes are the codes that are matched as a whole.
 var codes = map[string]Class{
 	"InsufficientInstanceCapacity": Capacity, "InsufficientHostCapacity": Capacity,
 	"InsufficientReservedInstanceCapacity": Capacity,
@@ -76,15 +77,15 @@ func ClassOf(code string) Class {
 	return Unknown
 }
 
-// Refusal is an error of a call, sorted.
+// Refusal is a classified error of a call.
 type Refusal struct {
 	Class   Class
-	Code    string // as AWS has it; "" when there was no answer that could be read
+	Code    string // AWS's code; "" without a readable answer
 	Message string
 }
 
-// Of sorts the error of a call; nil gives the zero value. An error without a code is trouble on the way, so nobody
-// knows what was done. So is a code that nobody knows when the status says that the server failed.
+// Of classifies the error of a call; nil gives the zero value. An error without a code is trouble on the way (Server):
+// the result is unknown. So is an unknown code if the HTTP status says that the server failed.
 func Of(err error) Refusal {
 	if err == nil {
 		return Refusal{}
@@ -105,7 +106,7 @@ func Of(err error) Refusal {
 	return refusal
 }
 
-// byStatus returns the class that an HTTP status gives to an answer whose code says nothing.
+// byStatus returns the class by the HTTP status, for an answer without a known code.
 func byStatus(status int, otherwise Class) Class {
 	switch {
 	case status == http.StatusTooManyRequests:
