@@ -306,7 +306,7 @@ func (p *process) scrapes(ctx context.Context, config Config, informers cache.Ca
 	return nil
 }
 
-// createsAtOnce bounds how many NodeClaims of one plan are created at the same time.
+// createsAtOnce bounds how many NodeClaims of one plan are created, or nodes of one round removed, at the same time.
 const createsAtOnce = 10
 
 // inParallel calls do with 0 to n-1, a bounded number at the same time, and returns when all calls have.

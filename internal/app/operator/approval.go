@@ -99,8 +99,8 @@ func (d operatorDeps) approval() kube.Controller {
 	}
 }
 
-// kubeletRequest wakes for kubelets' requests that nobody has decided about, and for those that are gone, since they
-// were counted.
+// kubeletRequest wakes for new requests of kubelets that are undecided, and for changes and the end of all of them,
+// since they were counted.
 func kubeletRequest(_ context.Context, old, fresh client.Object) []reconcile.Request {
 	if fresh == nil {
 		fresh = old

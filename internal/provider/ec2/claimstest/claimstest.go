@@ -1,5 +1,5 @@
-// Package claimstest stands for the NodeClaims of an API server in tests of the EC2 provider, and in places that have
-// none. It is as strict as the real one: what somebody else has written meanwhile is not overwritten.
+// Package claimstest simulates the NodeClaims of an API server, for tests of the EC2 provider and for places without
+// one. It is as strict as the real one: it does not overwrite concurrent changes.
 package claimstest
 
 import (
@@ -45,7 +45,7 @@ func (c *Store) Of(uid types.UID) *karpenterv1.NodeClaim {
 	return c.byUID[uid].DeepCopy()
 }
 
-// Delete takes a claim away.
+// Delete removes a claim.
 func (c *Store) Delete(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *Store) LiveClaims(ctx context.Context) ([]*karpenterv1.NodeClaim, error
 	return c.Claims(ctx)
 }
 
-// Intend implements ec2.Cluster. A claim that nobody has put is put by that.
+// Intend implements ec2.Cluster. It also stores a claim that is not there yet.
 func (c *Store) Intend(_ context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID, mark string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

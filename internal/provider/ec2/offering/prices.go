@@ -48,7 +48,7 @@ type PricesConfig struct {
 // Prices keeps the prices of instance types. Safe for concurrent use.
 type Prices struct {
 	onDemand *source[onDemandPrices] // nil: not asked for
-	// dedicated are on-demand prices of dedicated machines, asked for once somebody wants such machines.
+	// dedicated are on-demand prices of dedicated machines, requested once somebody wants such machines.
 	dedicated *source[onDemandPrices] // nil: not asked for
 	wanted    atomic.Bool
 	spot      *source[spotPrices]

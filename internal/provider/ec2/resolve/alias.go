@@ -20,13 +20,13 @@ const (
 
 const latest = "latest"
 
-// Family returns how the images of a class read user data, see spec.Family.
+// Family returns the image family of a class, which decides the form of user data, see spec.Family.
 func Family(of *awsv1.EC2NodeClassSpec) string { return spec.Family(of) }
 
 func aliasOf(term awsv1.AMISelectorTerm) (family, version string) { return spec.Alias(term) }
 
-// unsupported says why the family of a class, or of its alias, is not served, and what to use instead (E-33, E-70); ""
-// when it is served.
+// unsupported returns why the family of a class, or of its alias, is not supported, and what to use instead (E-33,
+// E-70); "" when it is supported.
 func unsupported(spec *awsv1.EC2NodeClassSpec, kubernetes string) string {
 	families := []string{Family(spec)}
 	for _, term := range spec.AMISelectorTerms {
@@ -64,7 +64,7 @@ func version(kubernetes string) string {
 	return kubernetes
 }
 
-// minor returns "1.33" for "v1.33.4-eks-ab12", and "" for what is no version.
+// minor returns "1.33" for "v1.33.4-eks-ab12", and "" for an invalid version.
 func minor(text string) string {
 	parts := strings.Split(strings.TrimPrefix(text, "v"), ".")
 	if len(parts) < 2 {
@@ -89,25 +89,25 @@ func since(kubernetes string, least int) bool {
 	return major > 1 || major == 1 && minor >= least
 }
 
-// candidate is an image that an alias may stand for.
+// candidate is a possible image of an alias.
 type candidate struct {
 	parameter    string
-	architecture string // as Kubernetes has it
+	architecture string // Kubernetes' name
 	requirements []corev1.NodeSelectorRequirement
 }
 
-// variant is for which devices an image is made.
+// variant says which devices an image is made for.
 type variant string
 
 const (
 	standard variant = "standard" // neither GPUs nor Neuron devices
 	nvidia   variant = "nvidia"
 	neuron   variant = "neuron"
-	// plainOrNeuron is that of Bottlerocket's standard image, which has the driver of Neuron devices.
+	// plainOrNeuron is for Bottlerocket's standard image, which has the driver of Neuron devices.
 	plainOrNeuron variant = "standard with neuron"
 )
 
-// candidates returns what an alias of a version of Kubernetes may stand for (E-07), in a fixed order.
+// candidates returns the possible images of an alias for a version of Kubernetes (E-07), in a fixed order.
 func candidates(family, version, kubernetes string) (list []candidate) {
 	add := func(parameter, architecture string, v variant) {
 		list = append(list, candidate{parameter, architecture, requirements(architecture, v)})

@@ -12,7 +12,7 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// mostPaths bounds how many things a message names.
+// mostPaths bounds the lists in messages.
 const mostPaths = 10
 
 // pick is an image for some types.
@@ -25,17 +25,17 @@ func (p pick) ami(now time.Time) awsv1.AMI {
 	return awsv1.AMI{ID: p.id, Name: p.name, Deprecated: p.deprecated(now), Requirements: p.requirements}
 }
 
-// images collects what the terms of a class stand for.
+// images collects the images of a class's terms.
 type images struct {
 	*Resolver
 	kubernetes string
 	now        time.Time
 	basis      basis
 	picks      []pick
-	problems   []string // of terms that stand for nothing
+	problems   []string // of terms without an image
 }
 
-// judgeImages decides the images of a class and the condition that speaks of them.
+// judgeImages decides the images of a class and their condition.
 func (r *Resolver) judgeImages(class *awsv1.EC2NodeClass, kubernetes string, into *Result, now time.Time) {
 	if text := unsupported(&class.Spec, kubernetes); text != "" {
 		into.Status.AMIs = nil
@@ -78,7 +78,7 @@ func (r *Resolver) judgeImages(class *awsv1.EC2NodeClass, kubernetes string, int
 	into.add(met(AMIsReady, strings.Join(notes, "; ")), g.basis, now)
 }
 
-// term adds the images that a term stands for, and says why there are none.
+// term adds the images of a term, and returns why there are none.
 func (g *images) term(term awsv1.AMISelectorTerm) (problem string) {
 	switch {
 	case term.Alias != "":
@@ -100,7 +100,7 @@ func ownedText(term awsv1.AMISelectorTerm) string {
 	return strings.TrimPrefix(text, ", ")
 }
 
-// alias adds what an alias stands for: a variant without a parameter is left out (E-07).
+// alias adds the images of an alias. It leaves out variants without a parameter (E-07).
 func (g *images) alias(term awsv1.AMISelectorTerm) (problem string) {
 	if g.kubernetes == "" {
 		g.basis.add(state{failure: &failure{action: "the version of Kubernetes", code: "it is not known yet"}}, 0)
@@ -126,7 +126,7 @@ func (g *images) alias(term awsv1.AMISelectorTerm) (problem string) {
 		term.Alias, g.kubernetes, listed(tried))
 }
 
-// parameter adds the image that a parameter of the user's names.
+// parameter adds the image that a user's parameter names.
 func (g *images) parameter(term awsv1.AMISelectorTerm) (problem string) {
 	p := parametersOf(term, g.kubernetes)[0]
 	a := g.knownParameters.get(p.name)
@@ -146,11 +146,11 @@ func (g *images) parameter(term awsv1.AMISelectorTerm) (problem string) {
 
 func isImageID(text string) bool { return strings.HasPrefix(text, "ami-") }
 
-// use adds the images that a question has found, and says why none of them can be used. requirements is nil for an
-// image of which only the architecture is known.
+// use adds the images of an answer, and returns why none of them can be used. wants is nil for an image of which only
+// the architecture is known.
 func (g *images) use(what, key string, wants []corev1.NodeSelectorRequirement) (problem string) {
 	a := g.knownImages.get(key)
-	if !a.known && a.failure == nil { // not asked, since it is no id
+	if !a.known && a.failure == nil { // not asked, since it is not an id
 		return what + " is no image"
 	}
 	g.basis.add(a.state, g.config.AMIRefresh)
@@ -178,7 +178,7 @@ func (g *images) use(what, key string, wants []corev1.NodeSelectorRequirement) (
 }
 
 // best returns one image for each set of requirements: not deprecated before deprecated, then the newest, then by name
-// (E-09). In this order they stand in the status, too.
+// (E-09). The status has them in this order, too.
 func best(picks []pick, now time.Time) (chosen []pick) {
 	picks = slices.Clone(picks)
 	slices.SortStableFunc(picks, func(a, b pick) int {
@@ -203,7 +203,7 @@ func number(yes bool) int {
 	return 0
 }
 
-// listed joins texts, with a bound.
+// listed joins texts, at most mostPaths of them.
 func listed(texts []string) string {
 	if more := len(texts) - mostPaths; more > 0 {
 		texts = append(slices.Clone(texts[:mostPaths]), fmt.Sprintf("and %d more", more))

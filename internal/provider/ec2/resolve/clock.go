@@ -12,22 +12,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
-// skewMatters is from when on a clock may be why a signature is refused: AWS takes requests that are up to five
+// skewMatters is the clock error that may explain a refused signature: AWS accepts requests that are up to five
 // minutes old.
 const skewMatters = 4 * time.Minute
 
-// signed is how a request says when it was signed.
+// signed is the format of a request's signing time.
 const signed = "20060102T150405Z"
 
-// signatureCodes are those by which services refuse a signature. Some are used for other trouble as well, so that the
-// clocks are compared too.
+// signatureCodes are the codes with which services refuse a signature. Some have other meanings too, so clockText also
+// compares the clocks.
 var signatureCodes = []string{
 	"RequestExpired", "SignatureDoesNotMatch", "InvalidSignatureException", "AuthFailure", "RequestTimeTooSkewed",
 	"RequestInTheFuture",
 }
 
-// clockText says that a signature was refused because of this machine's clock, and how far that is off (E-67); "" when
-// it was not. AWS's answer has its own time, and the request the one that was signed.
+// clockText returns a message if a signature was refused because of this machine's clock, with how far it is off
+// (E-67); "" otherwise. AWS's answer has AWS's time, and the request has its signing time.
 func clockText(err error) string {
 	var response *awshttp.ResponseError
 	if !slices.Contains(signatureCodes, refusal.Of(err).Code) || !errors.As(err, &response) ||

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
-// Types of conditions of an EC2NodeClass that this package decides, beside those of every kind.
+// Types of conditions of an EC2NodeClass that this package decides, beside the common ones.
 const (
 	SubnetsReady              = "SubnetsReady"
 	SecurityGroupsReady       = "SecurityGroupsReady"
@@ -37,15 +37,15 @@ const (
 	CapacityReservationNotFound = "CapacityReservationNotFound"
 	PlacementGroupNotFound      = "PlacementGroupNotFound"
 	VPCMismatch                 = "SecurityGroupSubnetVPCMismatch"
-	// NotResolved is that of a condition that is Unknown: AWS could not be asked yet.
+	// NotResolved is the reason of an Unknown condition if AWS could not be asked yet.
 	NotResolved = "NotResolved"
-	// SignatureRefused is that of a condition that is Unknown: the machine's clock is wrong (E-67).
+	// SignatureRefused is the reason of an Unknown condition if the machine's clock is wrong (E-67).
 	SignatureRefused = "SignatureRefused"
-	// Stale is that of a condition that is Unknown: AWS could not be asked for more than 24 h.
+	// Stale is the reason of an Unknown condition if AWS could not be asked for more than 24 h.
 	Stale = "Stale"
 )
 
-// staleFor is how long an answer counts after it should have been asked for again (E-03).
+// staleFor is how long an answer counts after its refresh was due (E-03).
 const staleFor = 24 * time.Hour
 
 func met(kind, message string) karpenterv1.Condition {
@@ -60,7 +60,7 @@ func unknown(kind, reason, message string) karpenterv1.Condition {
 	return karpenterv1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
-// said returns what the class's status says of a condition, and whether it says it of the class as it is now.
+// said returns a condition of the class's status, and whether it is about the current generation.
 func said(class *awsv1.EC2NodeClass, kind string) (condition karpenterv1.Condition, current bool) {
 	for _, c := range class.Status.Conditions {
 		if c.Type == kind {
@@ -71,7 +71,8 @@ func said(class *awsv1.EC2NodeClass, kind string) (condition karpenterv1.Conditi
 	return karpenterv1.Condition{}, false
 }
 
-// old is a condition that rests on an answer which could not be renewed (E-03).
+// old returns the condition with a note if its answer could not be refreshed, or Unknown if the answer is too old
+// (E-03).
 func old(c karpenterv1.Condition, b basis, now time.Time) karpenterv1.Condition {
 	if b.failure == nil {
 		return c
@@ -87,8 +88,8 @@ func old(c karpenterv1.Condition, b basis, now time.Time) karpenterv1.Condition 
 	return c
 }
 
-// kept is the condition of a part that this process has had no answer for: what the class's status says, if it says
-// it of the class as it is (E-03). started is when the process began to ask.
+// kept returns the condition of a part without an answer in this process. It is that of the class's status, if that is
+// about the current class (E-03). started is when the process began to ask.
 func kept(class *awsv1.EC2NodeClass, kind string, current bool, why *failure,
 	started, now time.Time) karpenterv1.Condition {
 	c, _ := said(class, kind)
@@ -129,7 +130,7 @@ type lastSeen struct {
 
 const lastSeenPrefix = "last seen "
 
-// text is what a message says of it. It holds the time, so that another process goes on from there.
+// text returns it for a message. It has the time, so that another process can continue from there.
 func (l lastSeen) text(now time.Time, why *failure) string {
 	ago, at := "", ", at "
 	if l.atLeast {
@@ -139,7 +140,8 @@ func (l lastSeen) text(now time.Time, why *failure) string {
 		l.at.UTC().Format(time.RFC3339), why)
 }
 
-// lastSeenIn reads what text wrote, and returns the message without it. The time is zero when there is none.
+// lastSeenIn reads the output of text in a message, and returns the message without it. The time is zero when there is
+// none.
 func lastSeenIn(message string) (since lastSeen, base string) {
 	i := strings.LastIndex(message, lastSeenPrefix)
 	if i < 0 {
@@ -158,7 +160,7 @@ func lastSeenIn(message string) (since lastSeen, base string) {
 	return lastSeen{}, base
 }
 
-// age is in minutes, and in hours from two on: a message should not change more often than it helps.
+// age returns a duration in minutes, from two hours on in hours: a message should not change more often than useful.
 func age(d time.Duration) string {
 	if d < 2*time.Hour {
 		return fmt.Sprintf("%d min", max(0, int(d/time.Minute)))
@@ -166,8 +168,9 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%d h", int(d/time.Hour))
 }
 
-// Ready sums up the other conditions of a class: False when one is False, else Unknown when one is Unknown. Its reason
-// is that of the first such condition. Missing reservations do not count: machines are to be had without them (E-13).
+// Ready returns the condition that sums up the others of a class: False when one is False, otherwise Unknown when one
+// is Unknown. Its reason is that of the first such condition. Missing reservations do not count: machines can be
+// launched without them (E-13).
 func Ready(conditions []karpenterv1.Condition) karpenterv1.Condition {
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
 		var messages []string

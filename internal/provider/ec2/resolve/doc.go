@@ -1,17 +1,17 @@
-// Package resolve says what the selectors of EC2NodeClasses stand for, and what their conditions say (E-02, E-03, E-07
-// to E-11, E-13, E-40). [Resolver.Resolve] is for all classes at once, so that what several want alike is asked once.
+// Package resolve resolves the selectors of EC2NodeClasses and computes their conditions (E-02, E-03, E-07 to E-11,
+// E-13, E-40). [Resolver.Resolve] takes all classes at once, so that AWS gets equal questions only once.
 //
 // # Trouble of AWS is not trouble of a class (E-03)
 //
-// Every question (a selector term, a parameter, an image, a profile) has its last answer in a memory. A call that
-// fails leaves the answer, and the condition says since when it is old. Only where this process never had an answer
-// does what stands in the class's status count, as long as the class is the one it was written for. After 24 h an old
-// answer is worth nothing, and the condition is Unknown. A condition is False only when an answer said so.
+// A memory keeps the last answer to every question (a selector term, a parameter, an image, a profile). If a call
+// fails, the answer stays, and the condition says since when it is old. If this process never had an answer, the
+// class's status counts, as long as it is about the current class. After 24 h an old answer no longer counts, and the
+// condition is Unknown. A condition is False only if an answer said so.
 //
 // # Borders
 //
-// Nothing is written to Kubernetes. Finalizers, dry runs, the drift hash, and problems of user data and kubelet
-// settings are others': they add what they find to ValidationSucceeded and sum up anew with [Ready].
+// This package writes nothing to Kubernetes. Others handle finalizers, dry runs, the drift hash, and problems of user
+// data and kubelet settings. They add their findings to ValidationSucceeded and recompute [Ready].
 //
-// Start reading at [Resolver.Resolve]; [ImageFor] is what the catalogue and launches use.
+// Start reading at [Resolver.Resolve]. The catalogue and launches use [ImageFor].
 package resolve

@@ -16,20 +16,20 @@ const (
 	arm64 = "arm64"
 )
 
-// Labels of instance types that requirements of images name. A type without such devices has no such label.
+// Labels of instance types in the requirements of images. A type without such devices has no such label.
 const (
 	gpuCount    = awsv1.Group + "/instance-gpu-count"
 	neuronCount = awsv1.Group + "/instance-accelerator-count"
 )
 
-// Accelerators that images are made for; "" is none.
+// Accelerators that images are made for; "" means none.
 const (
 	Nvidia = "nvidia" // GPUs
 	Neuron = "neuron" // Inferentia and Trainium
 )
 
-// ImageFor returns the first image that fits a type of an architecture (amd64 or arm64) with such an accelerator, and
-// false when none does: then the type cannot be offered (E-09).
+// ImageFor returns the first image for types of an architecture (amd64 or arm64) with an accelerator. It returns false
+// when there is none: then these types cannot be offered (E-09).
 func ImageFor(amis []awsv1.AMI, architecture, accelerator string) (awsv1.AMI, bool) {
 	labels := map[string]string{corev1.LabelArchStable: architecture}
 	switch accelerator {
@@ -41,7 +41,7 @@ func ImageFor(amis []awsv1.AMI, architecture, accelerator string) (awsv1.AMI, bo
 	return ImageForLabels(amis, labels)
 }
 
-// ImageForLabels returns the first image whose requirements the labels of a type fulfil.
+// ImageForLabels returns the first image whose requirements a type's labels satisfy.
 func ImageForLabels(amis []awsv1.AMI, labels map[string]string) (awsv1.AMI, bool) {
 	for _, ami := range amis {
 		if !slices.ContainsFunc(ami.Requirements, func(r corev1.NodeSelectorRequirement) bool {
@@ -53,7 +53,7 @@ func ImageForLabels(amis []awsv1.AMI, labels map[string]string) (awsv1.AMI, bool
 	return awsv1.AMI{}, false
 }
 
-// fulfils knows the operators that images have; what it does not know is not fulfilled.
+// fulfils reports whether labels satisfy a requirement. It is false for operators that images do not have.
 func fulfils(labels map[string]string, r corev1.NodeSelectorRequirement) bool {
 	value, has := labels[r.Key]
 	switch r.Operator {
@@ -69,7 +69,7 @@ func fulfils(labels map[string]string, r corev1.NodeSelectorRequirement) bool {
 	return false
 }
 
-// requirements are those of an image.
+// requirements returns the requirements of an image.
 func requirements(architecture string, v variant) []corev1.NodeSelectorRequirement {
 	list := []corev1.NodeSelectorRequirement{
 		{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{architecture}},
@@ -91,7 +91,7 @@ func requirements(architecture string, v variant) []corev1.NodeSelectorRequireme
 	return list
 }
 
-// requirementsKey is the same for requirements that mean the same.
+// requirementsKey returns a text that is equal for equivalent requirements.
 func requirementsKey(list []corev1.NodeSelectorRequirement) string {
 	var texts []string
 	for _, r := range list {

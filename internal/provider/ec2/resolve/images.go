@@ -17,13 +17,13 @@ import (
 
 const describeImages = "ec2:DescribeImages"
 
-// mostValues is how many values EC2 takes for one filter.
+// mostValues is how many values EC2 accepts for one filter.
 const mostValues = 200
 
-// image is what EC2 says of an image.
+// image is EC2's description of an image.
 type image struct {
 	id, name, state string
-	machine         string    // x86_64, arm64, or others that no node has
+	machine         string    // x86_64, arm64, or others, which no node has
 	created         time.Time // zero when EC2 does not say
 	deprecates      time.Time // zero for never
 	snapshots       map[string]int64
@@ -36,7 +36,7 @@ func imageOf(i ec2types.Image) image {
 	}
 }
 
-// snapshotsOf are what an image's volumes are made from: GiB by name of the device. A volume cannot be smaller (E-74).
+// snapshotsOf returns the sizes of an image's snapshots, in GiB by device name. A volume cannot be smaller (E-74).
 func snapshotsOf(i ec2types.Image) map[string]int64 {
 	sizes := map[string]int64{}
 	for _, mapping := range i.BlockDeviceMappings {
@@ -47,7 +47,7 @@ func snapshotsOf(i ec2types.Image) map[string]int64 {
 	return sizes
 }
 
-// timeOf reads a time of EC2's; one that cannot be read is zero.
+// timeOf reads a time of EC2; zero if it cannot be read.
 func timeOf(text *string) time.Time {
 	at, err := time.Parse(time.RFC3339, value(text))
 	if err != nil {
@@ -56,7 +56,7 @@ func timeOf(text *string) time.Time {
 	return at
 }
 
-// architecture is that of Kubernetes; "" when no node has it.
+// architecture returns Kubernetes' name of the architecture; "" if no node has it.
 func (i image) architecture() string {
 	switch i.machine {
 	case string(ec2types.ArchitectureValuesX8664):
@@ -75,7 +75,7 @@ func (i image) deprecated(now time.Time) bool {
 	return !i.deprecates.IsZero() && !i.deprecates.After(now)
 }
 
-// query is a question for images that is not just for an id.
+// query is a question for images that is not only by id.
 type query struct {
 	owners  []string
 	filters []ec2types.Filter
@@ -83,8 +83,8 @@ type query struct {
 
 func idKey(id string) string { return "id " + id }
 
-// queryOf returns what a term asks for, beside its alias; id is that of its parameter. Without an owner, a name is
-// looked for among the images of the account and of Amazon, since anybody may give an image that name. Tags are the
+// queryOf returns the query of a term, without its alias. id is the value of its parameter. Without an owner, a name
+// is searched only among the images of the account and of Amazon, since anybody may use that name. Tags are the
 // account's own, whoever owns the image.
 func queryOf(term awsv1.AMISelectorTerm, id string) (query, string) {
 	var q query
@@ -121,7 +121,7 @@ func (q query) key() string {
 	return strings.Join(texts, "; ")
 }
 
-// questions are those for images of all classes.
+// questions are the questions for images of all classes.
 type questions struct {
 	ids     map[string]bool
 	queries map[string]query
@@ -168,7 +168,7 @@ func (r *Resolver) askImages(ctx context.Context, classes []*awsv1.EC2NodeClass,
 	}
 }
 
-// questionsOf adds what a term asks for.
+// questionsOf adds the questions of a term.
 func (r *Resolver) questionsOf(term awsv1.AMISelectorTerm, kubernetes string, into *questions) {
 	if term.ID != "" {
 		into.ids[term.ID] = true
@@ -192,7 +192,7 @@ func (r *Resolver) questionsOf(term awsv1.AMISelectorTerm, kubernetes string, in
 	}
 }
 
-// askIDs asks for images by id. A filter makes no error of an id that does not exist.
+// askIDs asks for images by id. It uses a filter, so that an id that does not exist is not an error.
 func (r *Resolver) askIDs(ctx context.Context, ids []string) {
 	asked := r.now()
 	name := "image-id"

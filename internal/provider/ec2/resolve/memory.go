@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// retryAfter is how long after a failure the same is not asked again, however often Resolve is called.
+	// retryAfter is how long a failed question is not repeated, however often Resolve is called.
 	retryAfter = 30 * time.Second
-	// forgetAfter is how long an answer is remembered that no class needs.
+	// forgetAfter is how long an answer is kept that no class needs.
 	forgetAfter = 48 * time.Hour
-	// mostText bounds what a condition repeats of a message of AWS, in characters.
+	// mostText bounds the part of AWS's message in a condition, in characters.
 	mostText = 300
 )
 
@@ -25,14 +25,14 @@ type failure struct {
 	action string // with its service: ec2:DescribeSubnets
 	class  refusal.Class
 	code   string
-	text   string // AWS's words, where they help and do not change from call to call
-	clock  string // how far this machine's clock is off, when that is why; else ""
+	text   string // AWS's message, if useful and equal in every call
+	clock  string // how far this machine's clock is off, if that is the reason; else ""
 }
 
 func failureOf(action string, err error) *failure {
 	r := refusal.Of(err)
 	f := &failure{action: action, class: r.Class, code: r.Code}
-	if text := clockText(err); text != "" { // AWS's words have times that change with every call
+	if text := clockText(err); text != "" { // AWS's message has times that change with every call
 		f.text, f.clock = text, text
 		return f
 	}
@@ -45,8 +45,8 @@ func failureOf(action string, err error) *failure {
 	return f
 }
 
-// String is "ec2:DescribeSubnets: RequestLimitExceeded". It is the same for the same trouble, so that a condition does
-// not change with every call.
+// String returns a text such as "ec2:DescribeSubnets: RequestLimitExceeded". It is equal for equal failures, so that a
+// condition does not change with every call.
 func (f *failure) String() string {
 	code := f.code
 	if code == "" {
@@ -58,11 +58,11 @@ func (f *failure) String() string {
 	return fmt.Sprintf("%s: %s (%s)", f.action, code, f.text)
 }
 
-// state is how much an answer is worth.
+// state is the age and the last failure of an answer.
 type state struct {
 	known   bool
 	asked   time.Time // before the call that was answered
-	failure *failure  // of the last call; nil when it was answered
+	failure *failure  // of the last call; nil on success
 	tried   time.Time // when that failed
 	used    time.Time
 }
@@ -73,7 +73,7 @@ type answer[T any] struct {
 	value T
 }
 
-// memory has the last answer to each question. It is safe for concurrent use, and never held across a call.
+// memory has the last answer to each question. It is safe for concurrent use; its lock is never held across a call.
 type memory[T any] struct {
 	mu      sync.Mutex
 	answers map[string]answer[T]
@@ -87,8 +87,8 @@ func (m *memory[T]) get(key string) answer[T] {
 	return m.answers[key]
 }
 
-// due returns those of the questions that are to be asked now, ordered. keep is how long an answer holds. Once one is
-// due, so are those whose time is half over: then they come in the same calls the next time.
+// due returns the questions to ask now, sorted. keep returns how long an answer holds. Once one is due, so are those
+// whose time is half over: then they share calls from the next time on.
 func (m *memory[T]) due(now time.Time, keys []string, keep func(key string, value T) time.Duration) []string {
 	due, soon := m.dueAndSoon(now, keys, keep)
 	if len(due) == 0 {
@@ -132,32 +132,32 @@ func (m *memory[T]) failed(key string, now time.Time, why *failure) {
 	m.answers[key] = a
 }
 
-// drop forgets an answer that holds no more.
+// drop removes an answer that is no longer valid.
 func (m *memory[T]) drop(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.answers, key)
 }
 
-// forget drops what no class has needed for long.
+// forget removes answers that no class has needed for long.
 func (m *memory[T]) forget(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.answers, func(_ string, a answer[T]) bool { return now.Sub(a.used) > forgetAfter })
 }
 
-// basis is what a part of a class rests on: the answers to all its questions.
+// basis summarizes the answers to all questions of a part of a class.
 type basis struct {
 	known   bool      // all have an answer
 	asked   time.Time // the earliest
-	failure *failure  // of the one that is overdue for longest; nil when all could be asked
-	seen    time.Time // when that was answered last; zero for never
-	overdue time.Time // when that should have been asked again
+	failure *failure  // of the answer overdue for longest; nil if there is no failure
+	seen    time.Time // when that question was last answered; zero for never
+	overdue time.Time // when that question should have been asked again
 }
 
 func newBasis() basis { return basis{known: true} }
 
-// add counts an answer that holds for a time.
+// add adds an answer that is valid for holds.
 func (b *basis) add(s state, holds time.Duration) {
 	if !s.known {
 		b.known = false

@@ -21,13 +21,13 @@ import (
 const (
 	// mostPages bounds a listing: 1,000 items each where EC2 is asked.
 	mostPages = 1000
-	// allFor is how long a count of all subnets or groups holds. It stands in messages only.
+	// allFor is how long a count of all subnets or groups holds. Only messages have it.
 	allFor = 10 * time.Minute
-	// all is the question for everything, beside those of terms.
+	// all is the key of the question for everything, beside those of terms.
 	all = "all"
 )
 
-// network is a kind of things that terms choose: subnets or security groups.
+// network is a kind of objects that terms choose: subnets or security groups.
 type network[Term, Found any] struct {
 	action  string
 	memory  *memory[[]Found]
@@ -85,8 +85,8 @@ func (r *Resolver) groups() network[awsv1.SecurityGroupSelectorTerm, subnet.Grou
 	}
 }
 
-// errNoContent is of an answer that the SDK takes for one that lists nothing. EC2 sends an empty list where there is
-// nothing; this says nothing at all (E-78).
+// errNoContent is the error of an answer without content, which the SDK takes for an empty list. If there is nothing,
+// EC2 sends an empty list; this answer says nothing at all (E-78).
 var errNoContent = errors.New("the answer has no content")
 
 // pages calls until there is no further page.
@@ -107,10 +107,10 @@ func pages(ctx context.Context, call func(ctx context.Context, token *string) (n
 	return fmt.Errorf("the answer has more than %d pages", mostPages)
 }
 
-// termKey names a term in the memory; equal terms have equal keys.
+// termKey returns the key of a term in the memory; equal terms have equal keys.
 func termKey(term any) string { return fmt.Sprintf("%q", term) }
 
-// ask asks for the terms of all classes that are due: each set of tags once, and all ids together (E-11).
+// ask asks for the due terms of all classes: each set of tags once, and all ids together (E-11).
 func (n network[Term, Found]) ask(ctx context.Context, classes []*awsv1.EC2NodeClass, clock func() time.Time) {
 	terms := map[string]Term{}
 	for _, class := range classes {
@@ -135,7 +135,7 @@ func (n network[Term, Found]) ask(ctx context.Context, classes []*awsv1.EC2NodeC
 			delete(due, key)
 		}
 	}
-	for key := range due { // a term without anything asks nothing, and chooses nothing
+	for key := range due { // an empty term asks nothing and chooses nothing
 		n.memory.answered(key, clock(), nil)
 	}
 	if slices.ContainsFunc(classes, n.findsNone) {
@@ -143,7 +143,7 @@ func (n network[Term, Found]) ask(ctx context.Context, classes []*awsv1.EC2NodeC
 	}
 }
 
-// askAll asks how many there are, for the message of a class that finds none (E-68).
+// askAll asks for all objects, to count them in the message of a class that finds none (E-68).
 func (n network[Term, Found]) askAll(ctx context.Context, clock func() time.Time) {
 	holds := func(string, []Found) time.Duration { return allFor }
 	if len(n.memory.due(clock(), []string{all}, holds)) == 0 {
@@ -162,8 +162,8 @@ func (n network[Term, Found]) findsNone(class *awsv1.EC2NodeClass) bool {
 	return b.known && len(found) == 0
 }
 
-// of returns what the terms of a class choose, in the order of package subnet, and the numbers of the terms that
-// choose nothing.
+// of returns the objects that the terms of a class choose, in the order of package subnet, and the indexes of the
+// terms that choose nothing.
 func (n network[Term, Found]) of(class *awsv1.EC2NodeClass) (found []Found, empty []int, b basis) {
 	b = newBasis()
 	for i, term := range n.terms(class) {
@@ -177,7 +177,7 @@ func (n network[Term, Found]) of(class *awsv1.EC2NodeClass) (found []Found, empt
 	return n.choose(n.terms(class), found), empty, b
 }
 
-// judgement is the condition of what terms choose.
+// judgement has the texts for the condition of what terms choose.
 type judgement struct {
 	kind, reason string
 	things       string // subnets
@@ -186,7 +186,7 @@ type judgement struct {
 	region       string
 }
 
-// found is the condition of an answer. total is how many there are, -1 when that is not known.
+// found returns the condition for count chosen objects. total is how many exist, -1 when unknown.
 func (j judgement) found(count int, empty []int, total int) karpenterv1.Condition {
 	var none []string
 	for _, i := range empty {
@@ -251,7 +251,7 @@ func (r *Resolver) judgeGroups(class *awsv1.EC2NodeClass, into *Result, now time
 	into.add(j.found(len(found), empty, n.total()), b, now)
 }
 
-// total is how many things there are, -1 when nobody asked.
+// total returns how many objects exist, -1 if that was not asked.
 func (n network[Term, Found]) total() int {
 	if a := n.memory.get(all); a.known {
 		return len(a.value)
@@ -259,7 +259,7 @@ func (n network[Term, Found]) total() int {
 	return -1
 }
 
-// termText is "id subnet-1", or "name nodes, tags a=b, c=*".
+// termText returns a text such as "id subnet-1", or "name nodes, tags a=b, c=*".
 func termText(id, name string, tags map[string]string) string {
 	var parts []string
 	if id != "" {

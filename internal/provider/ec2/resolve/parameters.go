@@ -16,15 +16,15 @@ import (
 // How long the value of a parameter holds (E-08).
 const (
 	parameterFor = 24 * time.Hour
-	// suspectFor is for one whose image is deprecated or gone.
+	// suspectFor is for a value whose image is deprecated or gone.
 	suspectFor = 30 * time.Minute
-	// missingFor is for a parameter that does not exist: one that was mistyped, or a release that is not out yet.
+	// missingFor is for a parameter that does not exist: a typing error, or a release that is not out yet.
 	missingFor = 5 * time.Minute
 	forever    = time.Duration(math.MaxInt64)
 )
 
-// getParameter is for one parameter at a time: the right to GetParameters, which takes ten, is another one, and not
-// among those that Karpenter has (E-58). An alias has five parameters at most, and they are asked for once a day.
+// getParameter reads one parameter at a time. GetParameters, which reads ten, needs another right that Karpenter's
+// policy does not have (E-58). An alias has at most five parameters, and they are read once a day.
 const getParameter = "ssm:GetParameter"
 
 // parameter is a parameter that a class needs.
@@ -33,7 +33,7 @@ type parameter struct {
 	pinned bool // its value never changes
 }
 
-// parametersOf returns the parameters that a term needs: those of an alias, or the one that it names.
+// parametersOf returns the parameters of a term: those of its alias, or the one that it names.
 func parametersOf(term awsv1.AMISelectorTerm, kubernetes string) (list []parameter) {
 	if term.SSMParameter != "" {
 		i := strings.LastIndex(term.SSMParameter, ":")
@@ -51,7 +51,7 @@ func parametersOf(term awsv1.AMISelectorTerm, kubernetes string) (list []paramet
 	return list
 }
 
-// askParameters asks for all parameters that are due, and stops when AWS has trouble with one.
+// askParameters asks for all due parameters, and stops at trouble of AWS.
 func (r *Resolver) askParameters(ctx context.Context, classes []*awsv1.EC2NodeClass, kubernetes string) {
 	wanted := map[string]bool{} // name → pinned
 	var names []string
@@ -87,14 +87,14 @@ func (r *Resolver) askParameters(ctx context.Context, classes []*awsv1.EC2NodeCl
 	}
 }
 
-// ofOneName reports whether a refusal may be for the name alone, such as one that is malformed or of another account:
-// the parameters of others are not to suffer. Trouble of AWS is the others', too.
+// ofOneName reports whether a refusal may be about the name alone, such as a malformed one or one of another account.
+// Then the other parameters are still read. Trouble of AWS concerns them too.
 func ofOneName(err error) bool {
 	r := refusal.Of(err)
 	return r.Code != "" && r.Class != refusal.Throttle && r.Class != refusal.Server
 }
 
-// readParameter asks for one parameter. One that does not exist has the value "".
+// readParameter reads one parameter. If it does not exist, its value is "".
 func (r *Resolver) readParameter(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -113,11 +113,11 @@ func (r *Resolver) readParameter(ctx context.Context, name string) error {
 	return nil
 }
 
-// noParameter are the codes that say that there is no such parameter, or no such version of it.
+// noParameter returns the codes for a missing parameter, or a missing version of it.
 func noParameter() []string { return []string{"ParameterNotFound", "ParameterVersionNotFound"} }
 
-// parameterHolds is how long a value holds. One whose image is deprecated or gone is asked for sooner, so that a
-// withdrawn release is left soon.
+// parameterHolds returns how long a value holds. If its image is deprecated or gone, it is read again sooner, so that
+// a withdrawn release is replaced soon.
 func (r *Resolver) parameterHolds(p parameter, text string) time.Duration {
 	switch {
 	case text == "":

@@ -16,11 +16,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
-// placementFor is how long an answer holds: a group never changes its strategy, but it may go.
+// placementFor is how long an answer holds: a group never changes its strategy, but it may be deleted.
 const placementFor = 5 * time.Minute
 
-// PlacementGroup is a placement group that a class selects (E-15). As long as this process has had no answer, it has
-// what the selector has, and no strategy: a launch is to name the group all the same.
+// PlacementGroup is a placement group that a class selects (E-15). Before the first answer in this process, it has the
+// fields of the selector and no strategy, so that a launch can name the group anyway.
 type PlacementGroup struct {
 	ID, Name   string
 	Strategy   string // cluster, partition or spread
@@ -29,7 +29,7 @@ type PlacementGroup struct {
 	state string
 }
 
-// askPlacements asks for the groups of all classes, each once.
+// askPlacements asks for the placement groups of all classes, each once.
 func (r *Resolver) askPlacements(ctx context.Context, classes []*awsv1.EC2NodeClass) {
 	wanted := map[string]awsv1.PlacementGroupSelector{}
 	for _, class := range classes {
@@ -49,7 +49,7 @@ func (r *Resolver) askPlacements(ctx context.Context, classes []*awsv1.EC2NodeCl
 	}
 }
 
-// listPlacements asks for a group. There is no filter for ids, so one that does not exist is refused.
+// listPlacements asks for a group. There is no filter for ids, so EC2 refuses one that does not exist.
 func (r *Resolver) listPlacements(ctx context.Context,
 	s awsv1.PlacementGroupSelector) (found []PlacementGroup, err error) {
 	in := &ec2.DescribePlacementGroupsInput{GroupIds: []string{s.ID}}

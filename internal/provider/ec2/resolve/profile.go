@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// profileFor is how long a profile is taken for being there. Who deletes it learns that from a launch, too.
+	// profileFor is how long a profile is assumed to exist. If somebody deletes it, launches fail as well.
 	profileFor = 30 * time.Minute
-	// brokenFor is how long a profile that is not there, or a role that is not, is left alone.
+	// brokenFor is how long to wait before checking a missing profile or role again.
 	brokenFor = time.Minute
 	// propagates is how long EC2 may not know a new profile yet (E-40).
 	propagates = time.Minute
-	// propagatingAfter is when to look again, for a dry run may have accepted it meanwhile.
+	// propagatingAfter is after what time to check again: a dry run may have accepted it meanwhile.
 	propagatingAfter = 5 * time.Second
 )
 
@@ -39,9 +39,9 @@ const (
 
 // profile is what is known of an instance profile.
 type profile struct {
-	exists  bool // with the role that it should have
+	exists  bool // with the right role
 	usable  time.Time
-	reason  string // why it cannot be made; "" when it can
+	reason  string // why it cannot be created; "" when it can
 	message string
 }
 
@@ -52,8 +52,8 @@ func (p profile) holds() time.Duration {
 	return brokenFor
 }
 
-// ProfileName is the name of the instance profile for a class's role: the same whoever asks, so that a crash leaks
-// nothing and makes none twice (E-40).
+// ProfileName returns the name of the instance profile for a class's role. It depends only on the arguments, so that a
+// crash leaks no profile and creates none twice (E-40).
 func ProfileName(cluster, region, uid, role string) string {
 	sum := sha256.New()
 	for _, part := range []string{cluster, region, uid, role} {
@@ -62,14 +62,14 @@ func ProfileName(cluster, region, uid, role string) string {
 	return "joiner-" + region + "-" + hex.EncodeToString(sum.Sum(nil))[:40]
 }
 
-// ProfilePath is where the profiles of a class are.
+// ProfilePath returns the path of a class's profiles.
 func ProfilePath(cluster, region, uid string) string {
 	return "/karpenter/" + region + "/" + cluster + "/" + uid + "/"
 }
 
-// profileOf is the instance profile of a class, by its role or as the user says, and the key of what is known of it.
-// One of the status that another program has made for the class and its role stays: Karpenter's names are by chance,
-// and launches need not wait until EC2 knows another one (E-40, P-34).
+// profileOf returns the instance profile of a class, by its role or as the user says, and its key in the memory. If
+// the status has one that another program created for the class and its role, that stays. Karpenter's names are
+// random, and so launches need not wait until EC2 knows a new profile (E-40, P-34).
 func (r *Resolver) profileOf(class *awsv1.EC2NodeClass) (name, key string) {
 	role := value(class.Spec.Role)
 	if role == "" {
@@ -85,14 +85,14 @@ func (r *Resolver) profileOf(class *awsv1.EC2NodeClass) (name, key string) {
 	return name, name
 }
 
-// profileAsked reports whether it is known if the profile of a class is there.
+// profileAsked reports whether it is known that the profile of a class exists, or that it does not.
 func (r *Resolver) profileAsked(class *awsv1.EC2NodeClass) bool {
 	_, key := r.profileOf(class)
 	return r.knownProfiles.get(key).known
 }
 
-// inherited is a profile of the status that is not named as ours are, and the key of whether it is made for the class
-// and its role; both are "" without one.
+// inherited returns a profile of the status whose name is not ours, and the memory's key for whether it was created
+// for the class and its role. Both are "" if there is none.
 func (r *Resolver) inherited(class *awsv1.EC2NodeClass) (name, key string) {
 	role, name := value(class.Spec.Role), class.Status.InstanceProfile
 	if role == "" || name == "" || name == ProfileName(r.config.Cluster, r.config.Region, string(class.UID), role) {
@@ -101,14 +101,15 @@ func (r *Resolver) inherited(class *awsv1.EC2NodeClass) (name, key string) {
 	return name, fmt.Sprintf("%s of %s for %s", name, class.UID, role)
 }
 
-// ProfileAccepted takes in that a dry run of EC2 has accepted an instance profile: it need not wait any longer (E-40).
+// ProfileAccepted notes that a dry run of EC2 has accepted an instance profile: launches need not wait any longer
+// (E-40).
 func (r *Resolver) ProfileAccepted(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.accepted[name] = true
 }
 
-// askProfiles looks profiles up, and makes those of roles.
+// askProfiles looks up profiles, and creates those of roles.
 func (r *Resolver) askProfiles(ctx context.Context, classes []*awsv1.EC2NodeClass) {
 	if r.config.IAM == nil {
 		return
@@ -131,14 +132,14 @@ func (r *Resolver) askProfiles(ctx context.Context, classes []*awsv1.EC2NodeClas
 	}
 	ask(r.inherited, func(class *awsv1.EC2NodeClass, name, key string) { r.askInherited(ctx, class, name, key) })
 	ask(r.profileOf, func(class *awsv1.EC2NodeClass, name, key string) {
-		if name == key { // what is inherited was asked for above
+		if name == key { // inherited ones were asked for above
 			r.askProfile(ctx, class, name)
 		}
 	})
 }
 
-// askInherited looks up whether a profile of the status is made for the class and its role: it lies where its profiles
-// are, or has their tags, as those have that Karpenter made before it used paths.
+// askInherited looks up whether a profile of the status was created for the class and its role. It must have the path
+// of the class's profiles, or their tags: Karpenter's older profiles have no path.
 func (r *Resolver) askInherited(ctx context.Context, class *awsv1.EC2NodeClass, name, key string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -154,7 +155,7 @@ func (r *Resolver) askInherited(ctx context.Context, class *awsv1.EC2NodeClass, 
 	r.knownProfiles.answered(key, asked, profile{exists: fits, usable: value(found.CreateDate)})
 }
 
-// taggedFor reports whether the tags of a profile say that it is made for a class of this cluster and region.
+// taggedFor reports whether the tags of a profile say that it was created for a class of this cluster and region.
 func (r *Resolver) taggedFor(class *awsv1.EC2NodeClass, found iamtypes.InstanceProfile) bool {
 	for _, want := range r.ownTags(class) {
 		if !slices.ContainsFunc(found.Tags, func(t iamtypes.Tag) bool {
@@ -166,7 +167,7 @@ func (r *Resolver) taggedFor(class *awsv1.EC2NodeClass, found iamtypes.InstanceP
 	return true
 }
 
-// askProfile looks a profile up, and makes it when it is for a role.
+// askProfile looks up a profile, and creates it if it is for a role.
 func (r *Resolver) askProfile(ctx context.Context, class *awsv1.EC2NodeClass, name string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -201,8 +202,8 @@ func rolesOf(p iamtypes.InstanceProfile) (names []string) {
 	return names
 }
 
-// makeProfile makes a profile, or gives one its role. Each step may have been done before by somebody who stopped in
-// the middle; IAM may not show that yet, so that it is found out by trying. roles are those to take out of it.
+// makeProfile creates a profile, or sets its role. An interrupted process may have done some of the steps already, and
+// IAM may not show that yet. So makeProfile tries each step. roles are the ones to remove from the profile.
 func (r *Resolver) makeProfile(ctx context.Context, class *awsv1.EC2NodeClass, name string, missing bool,
 	roles []string) {
 	role, hidden := *class.Spec.Role, false
@@ -232,7 +233,7 @@ func (r *Resolver) makeProfile(ctx context.Context, class *awsv1.EC2NodeClass, n
 	r.knownProfiles.answered(name, now, profile{exists: true, usable: now})
 }
 
-// profileFailed takes in why a profile could not be made: an answer for good, or trouble of AWS.
+// profileFailed stores why a profile could not be created: a definite answer, or trouble of AWS.
 func (r *Resolver) profileFailed(name, role, action string, err error) {
 	why, now := failureOf(action, err), r.now()
 	switch {
@@ -248,7 +249,8 @@ func (r *Resolver) profileFailed(name, role, action string, err error) {
 	}
 }
 
-// profileTags are those by which the controller's policy knows its profiles, after those of the class.
+// profileTags returns the tags of a profile: those of the class, overwritten by those by which the controller's policy
+// recognizes its profiles.
 func (r *Resolver) profileTags(class *awsv1.EC2NodeClass) (list []iamtypes.Tag) {
 	tags := maps.Clone(class.Spec.Tags)
 	if tags == nil {
@@ -263,7 +265,7 @@ func (r *Resolver) profileTags(class *awsv1.EC2NodeClass) (list []iamtypes.Tag) 
 	return list
 }
 
-// ownTags are the tags that say what a profile is for, as keys and values. They are Karpenter's, too.
+// ownTags returns the tags that say what a profile is for, as keys and values. Karpenter has the same.
 func (r *Resolver) ownTags(class *awsv1.EC2NodeClass) [][2]string {
 	return [][2]string{
 		{"kubernetes.io/cluster/" + r.config.Cluster, "owned"}, {"eks:eks-cluster-name", r.config.Cluster},
@@ -290,7 +292,7 @@ func (r *Resolver) judgeProfile(class *awsv1.EC2NodeClass, into *Result, now tim
 		}
 		into.Status.InstanceProfile = name
 		into.Conditions = append(into.Conditions, met(InstanceProfileReady, text))
-	case class.DeletionTimestamp != nil && !a.known: // none is made for a class that goes
+	case class.DeletionTimestamp != nil && !a.known: // none is created for a class being deleted
 		c, _ := said(class, InstanceProfileReady)
 		if c.Type == "" {
 			c = unknown(InstanceProfileReady, NotResolved, "the class is being deleted")
@@ -315,7 +317,7 @@ func (r *Resolver) judgeProfile(class *awsv1.EC2NodeClass, into *Result, now tim
 	}
 }
 
-// propagating is the condition of a profile that exists: for a minute EC2 may not know it (E-40).
+// propagating returns the condition of an existing profile: for a minute EC2 may not know it (E-40).
 func (r *Resolver) propagating(name string, p profile, into *Result, now time.Time) karpenterv1.Condition {
 	r.mu.Lock()
 	accepted := r.accepted[name]

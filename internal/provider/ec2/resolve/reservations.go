@@ -23,10 +23,10 @@ const (
 	describeReservations = "ec2:DescribeCapacityReservations"
 	// reservationsFor is how long an answer holds (E-13).
 	reservationsFor = time.Minute
-	// expiringFor is how long before its end a capacity block takes no new machines (E-13): EC2 ends instances half an
-	// hour before it, and pods need time to go.
+	// expiringFor is how long before its end a capacity block stops to take machines (E-13). EC2 ends instances half
+	// an hour before the end, and pods need time to leave.
 	expiringFor = 40 * time.Minute
-	// mostReservations is how many ids one call is asked for. EC2 has no documented bound; its answers have 1,000.
+	// mostReservations is how many ids one call has. EC2 documents no bound; its answers have 1,000.
 	mostReservations = 200
 )
 
@@ -37,7 +37,7 @@ const (
 	capacityBlock       = "capacity-block"
 )
 
-// Reservation is a capacity reservation with what changes too often for a status.
+// Reservation is a capacity reservation, with fields that change too often for a status.
 type Reservation struct {
 	awsv1.CapacityReservation
 	Total, Available int64 // machines
@@ -62,7 +62,7 @@ func reservationOf(c ec2types.CapacityReservation) Reservation {
 	return r
 }
 
-// at returns the reservation with its state at a time.
+// at returns the reservation with its state at now.
 func (c Reservation) at(now time.Time) Reservation {
 	c.State = reservationActive
 	if c.ReservationType == "" {
@@ -74,16 +74,17 @@ func (c Reservation) at(now time.Time) Reservation {
 	return c
 }
 
-// what names a reservation, with what it is for.
+// what returns a text with the id, type and zone of a reservation.
 func (c Reservation) what() string {
 	return fmt.Sprintf("%s (%s in %s)", c.ID, c.InstanceType, c.AvailabilityZone)
 }
 
-// Expiring reports whether it is a capacity block near its end: it takes no new machines, and those in it go (E-13).
+// Expiring reports whether it is a capacity block near its end: it takes no new machines, and its machines are drained
+// (E-13).
 func (c Reservation) Expiring() bool { return c.State == reservationExpiring }
 
-// useless says why no machine of the class can have a reservation; "" when it can. zones are those of the class's
-// subnets; nil when they are not known.
+// useless returns why no machine of the class can use a reservation; "" when one can. zones are those of the class's
+// subnets; nil when unknown.
 func (c Reservation) useless(zones map[string]bool, now time.Time) string {
 	what := c.what()
 	switch {
@@ -135,8 +136,8 @@ func (r *Resolver) askReservations(ctx context.Context, classes []*awsv1.EC2Node
 	}
 }
 
-// Reservations returns what is known of capacity reservations, whether a class chooses them or not: machines may run
-// in one that no class chooses any more. What is not known yet, or is old, is asked for.
+// Reservations returns capacity reservations by id, whether a class chooses them or not: machines may run in one that
+// no class chooses any more. It asks for unknown and old ones.
 func (r *Resolver) Reservations(ctx context.Context, ids []string) []Reservation {
 	var keys []string
 	for _, id := range ids {
@@ -181,8 +182,8 @@ func reservationFilters(term awsv1.CapacityReservationSelectorTerm) (filters []e
 	return filters
 }
 
-// askReservationIDs asks by id. There is no filter for that, so an id that does not exist is refused: it is taken out,
-// and the others are asked again.
+// askReservationIDs asks by id. There is no filter for ids, so EC2 refuses a call with an id that does not exist. That
+// id is taken out, and the call is repeated for the others.
 func (r *Resolver) askReservationIDs(ctx context.Context, ids []string) {
 	ask := func(ctx context.Context, ids []string) error {
 		asked := r.now()
@@ -232,9 +233,9 @@ func (r *Resolver) listReservations(ctx context.Context, in *ec2.DescribeCapacit
 	return found, err
 }
 
-// Untaken returns a result of this resolver with what is known of reservations that no NodePool takes, by id, and why
-// (E-77): a term that finds no others is told as one that finds none. They stay in the status, since a pool may
-// change.
+// Untaken adds to a result that no NodePool can use some reservations. why has the reasons, by id (E-77). In the
+// condition, a term that finds only such reservations counts as finding none. They stay in the status, since a pool
+// may change.
 func (r *Resolver) Untaken(class *awsv1.EC2NodeClass, of Result, why map[string]string) Result {
 	at := slices.IndexFunc(of.Conditions, func(c karpenterv1.Condition) bool {
 		return c.Type == CapacityReservationsReady
@@ -249,8 +250,8 @@ func (r *Resolver) Untaken(class *awsv1.EC2NodeClass, of Result, why map[string]
 	return of
 }
 
-// judgeReservations decides which reservations a class may use; untaken are those that no pool takes. It is not called
-// for a class without terms.
+// judgeReservations decides which reservations a class may use. untaken are those that no pool can use. It is not
+// called for a class without terms.
 func (r *Resolver) judgeReservations(
 	class *awsv1.EC2NodeClass, into *Result, untaken map[string]string, now time.Time,
 ) {

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
 )
 
-// EC2 is what is asked of EC2.
+// EC2 has the calls to EC2.
 type EC2 interface {
 	DescribeSubnets(context.Context, *ec2.DescribeSubnetsInput,
 		...func(*ec2.Options)) (*ec2.DescribeSubnetsOutput, error)
@@ -31,12 +31,12 @@ type EC2 interface {
 		*ec2.DescribePlacementGroupsOutput, error)
 }
 
-// SSM is what is asked of the Systems Manager.
+// SSM has the calls to the Systems Manager.
 type SSM interface {
 	GetParameter(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
 }
 
-// IAM is what is asked of IAM, and done there.
+// IAM has the calls to IAM.
 type IAM interface {
 	GetInstanceProfile(context.Context, *iam.GetInstanceProfileInput, ...func(*iam.Options)) (
 		*iam.GetInstanceProfileOutput, error)
@@ -53,29 +53,30 @@ type IAM interface {
 }
 
 const (
-	// patience is how long one question may take, with all its pages and with waiting for its turn.
+	// patience is the timeout of one question, with all its pages and waiting for its turn.
 	patience = 20 * time.Second
-	// patienceWithAll is how long all questions of a kind may take: one service that hangs must not stop the others.
+	// patienceWithAll is the timeout of all questions of a kind: one hanging service must not stop the others.
 	patienceWithAll = time.Minute
 )
 
-// leastRefresh is how often AWS is asked the same at most (E-11, E-59).
+// leastRefresh is the minimum interval between two equal questions to AWS (E-11, E-59).
 const leastRefresh = time.Minute
 
-// Config says whom a Resolver asks, for what.
+// Config configures a Resolver.
 type Config struct {
 	EC2 EC2
 	SSM SSM
-	// IAM is nil where it cannot be reached, as in an isolated VPC: then classes have to name an instance profile.
+	// IAM is nil if it cannot be reached, as in an isolated VPC. Then classes must name an instance profile.
 	IAM IAM
 	Now func() time.Time
 	// Cluster and Region are names; both are in names and tags of instance profiles.
 	Cluster, Region string
-	// SubnetRefresh, SecurityGroupRefresh and AMIRefresh are how long an answer holds; a minute when 0, and at least.
+	// SubnetRefresh, SecurityGroupRefresh and AMIRefresh are how long an answer holds. The minimum is a minute; 0
+	// means that.
 	SubnetRefresh, SecurityGroupRefresh, AMIRefresh time.Duration
 }
 
-// Validate names what is missing or not allowed.
+// Validate returns an error that names what is missing or not allowed.
 func (c Config) Validate() error {
 	switch {
 	case c.EC2 == nil || c.SSM == nil || c.Now == nil:
@@ -94,8 +95,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Resolver finds out what selectors stand for. Its memories are all that it has: a new one loses at most who may be
-// asked how long. Resolve may be called again while it runs, but then some things are asked twice.
+// Resolver resolves selectors. Its memories are its only state: a new one only has to ask again. Concurrent calls of
+// Resolve are allowed, but may ask some questions twice.
 type Resolver struct {
 	config  Config
 	started time.Time
@@ -113,7 +114,7 @@ type Resolver struct {
 	accepted map[string]bool  // instance profiles, by name
 }
 
-// New returns one that knows nothing.
+// New returns a Resolver with empty memories.
 func New(config Config) (*Resolver, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -132,37 +133,37 @@ func New(config Config) (*Resolver, error) {
 
 func (r *Resolver) now() time.Time { return r.config.Now() }
 
-// Result is what a class comes to.
+// Result is the resolution of a class.
 type Result struct {
-	// Status is what goes into the class's status: all but the conditions. What could not be found out is as it was.
+	// Status is the new status of the class, without conditions. Parts that could not be resolved are as before.
 	Status awsv1.EC2NodeClassStatus
-	// Conditions are those of E-02 that this package decides, in its order, Ready last. ValidationSucceeded and Ready
-	// say what is known here; others may add to them. ObservedGeneration and times are the caller's.
+	// Conditions are those of E-02 that this package decides, in its order, Ready last. Others may add to
+	// ValidationSucceeded and Ready. The caller sets ObservedGeneration and times.
 	Conditions []karpenterv1.Condition
-	// Subnets and Groups are what the terms choose, in the order of the status; nil when this process has had no
-	// answer.
+	// Subnets and Groups are the objects that the terms choose, in the order of the status; nil without an answer in
+	// this process.
 	Subnets []subnet.Subnet
 	Groups  []subnet.Group
 	// SubnetsAsked is when the free addresses of Subnets were asked for, for subnet.Free.
 	SubnetsAsked time.Time
-	// Reservations are those of the status, with what they have left at ReservationsAsked.
+	// Reservations are those of the status, with their free places at ReservationsAsked.
 	Reservations      []Reservation
 	ReservationsAsked time.Time
 	// Placement is the placement group that the class selects; nil for none.
 	Placement *PlacementGroup
-	// Snapshots are what the images' volumes are made from, GiB by image and device, as far as this process knows it.
+	// Snapshots are the sizes of the images' snapshots, in GiB by image and device, as far as known in this process.
 	Snapshots map[string]map[string]int64
-	// AMIChanges are images of the status that others take the place of. They are told once the status is written.
+	// AMIChanges are images of the status that were replaced. Their event is sent once the status is written.
 	AMIChanges []AMIChange
-	// StaleSince is when AWS last answered what could not be asked again since; zero when all is fresh.
+	// StaleSince is the time of the oldest answer that could not be refreshed; zero when all are fresh.
 	StaleSince time.Time
 	// After is when to resolve again.
 	After time.Duration
 }
 
-// Resolve returns what the selectors of the classes stand for and what their conditions say, by the name of the class.
-// It takes all classes at once, so that what they want alike is asked once. kubernetes is the version of the API
-// server; "" when it is not known yet. The classes are not changed.
+// Resolve resolves the selectors of the classes and computes their conditions. The results are by the name of the
+// class. It takes all classes at once, so that AWS gets equal questions only once. kubernetes is the version of the
+// API server; "" when unknown. The classes are not changed.
 func (r *Resolver) Resolve(ctx context.Context, classes []*awsv1.EC2NodeClass, kubernetes string) map[string]Result {
 	kubernetes = minor(kubernetes)
 	for _, class := range classes {
@@ -190,7 +191,7 @@ func (r *Resolver) Resolve(ctx context.Context, classes []*awsv1.EC2NodeClass, k
 	return results
 }
 
-// judge decides what a class comes to, from the memories. It makes no calls.
+// judge computes the result of a class from the memories. It makes no calls.
 func (r *Resolver) judge(class *awsv1.EC2NodeClass, kubernetes string, now time.Time) Result {
 	into := Result{Status: *class.Status.DeepCopy(), After: leastRefresh}
 	into.Status.Conditions = nil
@@ -211,7 +212,7 @@ func (r *Resolver) judge(class *awsv1.EC2NodeClass, kubernetes string, now time.
 	return into
 }
 
-// valid is what is known here of ValidationSucceeded.
+// valid returns ValidationSucceeded as far as this package knows.
 func (r *Resolver) valid(class *awsv1.EC2NodeClass, result Result) karpenterv1.Condition {
 	const kind = karpenterv1.ConditionTypeValidationSucceeded
 	if _, err := minAge(class); err != nil {
@@ -226,7 +227,7 @@ func (r *Resolver) valid(class *awsv1.EC2NodeClass, result Result) karpenterv1.C
 				fmt.Sprintf("spec.instanceProfile is %q: the account has no such instance profile", name))
 		}
 	}
-	// What was found before counts as long as it cannot be found out again (E-03).
+	// The earlier result counts while there is no new one (E-03).
 	if c, current := said(class, kind); current && c.Status == metav1.ConditionFalse {
 		network := c.Reason == VPCMismatch && (result.Subnets == nil || result.Groups == nil)
 		profile := c.Reason == InstanceProfileNotFound && !r.profileAsked(class)
@@ -242,13 +243,13 @@ func (r *Resolver) valid(class *awsv1.EC2NodeClass, result Result) karpenterv1.C
 	return met(kind, "")
 }
 
-// add appends a condition that rests on answers.
+// add appends a condition that is based on answers.
 func (into *Result) add(c karpenterv1.Condition, b basis, now time.Time) {
 	into.Conditions = append(into.Conditions, old(c, b, now))
 	into.stale(b)
 }
 
-// keep appends the condition of a part that there was no answer for; the status keeps what it has.
+// keep appends the condition of a part without an answer; the status stays as it is.
 func (into *Result) keep(kind string, r *Resolver, class *awsv1.EC2NodeClass, b basis, now time.Time) {
 	_, current := said(class, kind)
 	c := kept(class, kind, current, b.failure, r.started, now)
@@ -258,7 +259,7 @@ func (into *Result) keep(kind string, r *Resolver, class *awsv1.EC2NodeClass, b 
 	into.stale(b)
 }
 
-// stale takes in how old an answer is.
+// stale updates After and StaleSince for an answer that could not be refreshed.
 func (into *Result) stale(b basis) {
 	if b.failure == nil {
 		return
@@ -269,7 +270,7 @@ func (into *Result) stale(b basis) {
 	}
 }
 
-// zones are those of the class's subnets; nil when there is none.
+// zones returns those of the class's subnets; nil when there are none.
 func (into *Result) zones() map[string]bool {
 	if len(into.Status.Subnets) == 0 {
 		return nil
@@ -281,7 +282,7 @@ func (into *Result) zones() map[string]bool {
 	return zones
 }
 
-// forget drops what no class needs any more.
+// forget removes what no class needs any more.
 func (r *Resolver) forget(now time.Time) {
 	r.knownSubnets.forget(now)
 	r.knownGroups.forget(now)

@@ -10,16 +10,16 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// MinAgeAnnotation on an EC2NodeClass has how old an image must be before it takes the place of another (E-10).
+// MinAgeAnnotation on an EC2NodeClass is the minimum age of an image before it replaces another one (E-10).
 const MinAgeAnnotation = "joiner.sh/ami-min-age"
 
-// AMIChanged is the reason of the event for another image.
+// AMIChanged is the reason of the event for a new image.
 const AMIChanged = "AMIChanged"
 
-// mostChanges bounds the images that an event names: its text has at most 1,024 characters.
+// mostChanges bounds the images in an event: its text has at most 1,024 characters.
 const mostChanges = 3
 
-// AMIChange is an image that takes the place of another.
+// AMIChange is the replacement of an image by another one.
 type AMIChange struct {
 	Old awsv1.AMI
 	New awsv1.AMI // its ID is "" when the old one has no successor
@@ -41,8 +41,8 @@ func minAge(class *awsv1.EC2NodeClass) (time.Duration, error) {
 	return age, nil
 }
 
-// heldBack returns the image of the status in place of a newer one that is not old enough yet, with a note; else the
-// newer one (E-10). It holds only what the same terms stood for: what a user changes takes effect. While the
+// heldBack returns the image of the status and a note while a newer image is not old enough yet; otherwise the newer
+// one (E-10). It keeps the old image only if the terms are unchanged, so that changes by users take effect. While the
 // annotation cannot be read, the image stays as well.
 func (r *Resolver) heldBack(class *awsv1.EC2NodeClass, next pick, age time.Duration,
 	now time.Time) (awsv1.AMI, string) {
@@ -69,7 +69,7 @@ func (r *Resolver) heldBack(class *awsv1.EC2NodeClass, next pick, age time.Durat
 		MinAgeAnnotation)
 }
 
-// terms are the selector terms that a class had in this process, since some generation.
+// terms are the selector terms of a class that this process has seen, and since which generation.
 type terms struct {
 	text  string
 	since int64
@@ -89,7 +89,7 @@ func (r *Resolver) note(class *awsv1.EC2NodeClass, now time.Time) {
 	r.terms[string(class.UID)] = t
 }
 
-// sameTerms reports whether the images of the status are those of the class's present terms.
+// sameTerms reports whether the images of the status belong to the class's current terms.
 func (r *Resolver) sameTerms(class *awsv1.EC2NodeClass) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,8 +97,8 @@ func (r *Resolver) sameTerms(class *awsv1.EC2NodeClass) bool {
 	return condition.Type != "" && condition.ObservedGeneration >= r.terms[string(class.UID)].since
 }
 
-// changes compares the images of a status with those that take their place, for the same types. The first ones of a
-// class are no change.
+// changes returns the replaced images of a status, with their successors for the same types. The first images of a
+// class are not a change.
 func changes(before, after []awsv1.AMI, picks []pick) (list []AMIChange) {
 	has := func(amis []awsv1.AMI, id string) bool {
 		return slices.ContainsFunc(amis, func(a awsv1.AMI) bool { return a.ID == id })
@@ -124,9 +124,9 @@ func changes(before, after []awsv1.AMI, picks []pick) (list []AMIChange) {
 	return list
 }
 
-// AMIChangedText is the text of the event for all changes of a class. nodes tells how many nodes of the class have an
-// image: they will drift. The images of most nodes come first, since an alias has more variants than an event has
-// room.
+// AMIChangedText returns the text of the event for all changes of a class. nodes returns how many nodes of the class
+// have an image: they will drift. Images with the most nodes come first, since an event has no room for all variants
+// of an alias.
 func AMIChangedText(list []AMIChange, nodes func(imageID string) int) string {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b AMIChange) int { return cmp.Compare(nodes(b.Old.ID), nodes(a.Old.ID)) })

@@ -13,21 +13,21 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
-// sweptAfter is how old a profile is at least that a sweep deletes (E-56): the class that it was made for may not be
-// listed yet.
+// sweptAfter is the minimum age of a profile for a sweep (E-56): the class that it was created for may not be listed
+// yet.
 const sweptAfter = time.Hour
 
-// maxProfilePages bounds a listing of instance profiles, of which an account has 1,000 unless it asked for more.
+// maxProfilePages bounds a listing of instance profiles. By default an account can have 1,000.
 const maxProfilePages = 100
 
-// RemoveProfiles deletes the instance profiles that were made for a class (E-04), by its UID.
+// RemoveProfiles deletes the instance profiles that were created for a class (E-04), by its UID.
 func (r *Resolver) RemoveProfiles(ctx context.Context, uid string) error {
 	return r.removeProfiles(ctx, ProfilePath(r.config.Cluster, r.config.Region, uid),
 		func(iamtypes.InstanceProfile) bool { return true })
 }
 
-// SweepProfiles deletes the instance profiles below the cluster's path that nobody needs and that are an hour old
-// (E-56). inUse reports whether a class with a UID exists, or a claim that was launched by it.
+// SweepProfiles deletes the unused instance profiles below the cluster's path that are at least an hour old (E-56).
+// inUse reports whether the class with this UID still needs its profiles.
 func (r *Resolver) SweepProfiles(ctx context.Context, inUse func(uid string) bool) error {
 	path := strings.TrimSuffix(ProfilePath(r.config.Cluster, r.config.Region, ""), "/")
 	return r.removeProfiles(ctx, path, func(p iamtypes.InstanceProfile) bool {
@@ -37,7 +37,7 @@ func (r *Resolver) SweepProfiles(ctx context.Context, inUse func(uid string) boo
 	})
 }
 
-// removeProfiles deletes those below a path that may go. One that refuses does not keep others.
+// removeProfiles deletes the profiles below a path that mayGo accepts. A failure does not stop the others.
 func (r *Resolver) removeProfiles(ctx context.Context, path string, mayGo func(iamtypes.InstanceProfile) bool) error {
 	if r.config.IAM == nil {
 		return nil
@@ -63,7 +63,7 @@ func (r *Resolver) removeProfiles(ctx context.Context, path string, mayGo func(i
 	return errors.Join(failures...)
 }
 
-// removeProfile deletes one, and takes its roles out of it first. What is gone already is as good.
+// removeProfile removes the roles of a profile and deletes it. What is gone already is not an error.
 func (r *Resolver) removeProfile(ctx context.Context, p iamtypes.InstanceProfile) error {
 	name := value(p.InstanceProfileName)
 	for _, role := range p.Roles {

@@ -7,20 +7,20 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/iampolicy"
 )
 
-// fact is a line of what Karpenter's policies allow: each action on each resource, under conditions.
+// fact is one permission of Karpenter's policies: each action on each resource, under conditions.
 type fact struct {
-	actions string // of one service, which stands before the colon, divided by spaces
-	on      string // kinds of resources of EC2, divided by spaces; or ARNs; or *
-	// asked and has are tags that the request is to set and that the resource has, by key; * is any value. Those with
-	// a question mark after the value may be missing.
+	actions string // service, colon, and the actions, separated by spaces
+	on      string // kinds of resources of EC2, separated by spaces; or ARNs; or *
+	// asked are tags that the request must set, has are tags that the resource must have, by key. * is any value. A
+	// tag with a question mark after the value may be missing.
 	asked, has tags
 	keys       []string            // the only tags that may be set
-	context    map[string][]string // other keys, with the values that they may have
+	context    map[string][]string // other keys, with their allowed values
 }
 
 type tags map[string]string
 
-// What Karpenter's policies ask of tags.
+// The tags in the conditions of Karpenter's policies.
 func cluster() tags {
 	return tags{"kubernetes.io/cluster/${CLUSTER}": "owned", "eks:eks-cluster-name": "${CLUSTER}",
 		"karpenter.sh/nodepool": "*"}
@@ -46,10 +46,10 @@ const (
 	made       = "fleet instance volume network-interface launch-template spot-instances-request"
 )
 
-// karpenterFacts are what the six policies of Karpenter's controller allow, in our words. Source: "CloudFormation" in
-// the reference of its documentation (website/content/en/preview/reference/cloudformation.md at commit 0086fec of
+// karpenterFacts returns what the six policies of Karpenter's controller allow, in our words. Source: "CloudFormation"
+// in the reference of its documentation (website/content/en/preview/reference/cloudformation.md at commit 0086fec of
 // 2026), compared with the policies for existing clusters (getting-started/adding-karpenter-to-existing-eks/policies
-// at 1da9448). Of its zonal shift policy there is nothing here: Joiner does not ask about zonal shifts.
+// at 1da9448). Its zonal shift policy is left out: Joiner does not ask about zonal shifts.
 func karpenterFacts() []fact {
 	here := map[string][]string{iampolicy.RequestedRegion: {"${AWS_REGION}"}}
 	return []fact{
@@ -84,7 +84,7 @@ func karpenterFacts() []fact {
 	}
 }
 
-// karpenterText is a policy of the facts, with placeholders.
+// karpenterText returns the facts as a policy, with placeholders.
 func karpenterText() ([]byte, error) {
 	var statements []map[string]any
 	for _, f := range karpenterFacts() {
@@ -105,7 +105,7 @@ func karpenterText() ([]byte, error) {
 	return json.Marshal(map[string]any{"Version": iampolicy.Version, "Statement": statements})
 }
 
-// resource is the ARN of all of a kind of EC2's. Images and snapshots have no account in theirs.
+// resource returns the ARN of all resources of an EC2 kind. Those of images and snapshots have no account.
 func resource(kind string) string {
 	switch {
 	case kind == "*" || strings.HasPrefix(kind, "arn:"):

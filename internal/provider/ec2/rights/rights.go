@@ -1,6 +1,5 @@
-// Package rights says what a controller may do on AWS: by the policies that users of Joiner are given (deploy/aws),
-// and by the one that Karpenter publishes, with which Joiner has to be content (E-58). Tests hold every call against
-// both.
+// Package rights has the policies for a controller on AWS: those for users of Joiner (deploy/aws), and the one that
+// Karpenter publishes, which must be enough for Joiner (E-58). Tests check every call against both.
 package rights
 
 import (
@@ -10,7 +9,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/iampolicy"
 )
 
-// Names are those of a user's account, in the place of which policies have placeholders. All are needed.
+// Names are the names of a user's account that replace the placeholders of policies. All are required.
 type Names struct {
 	Partition string // aws, aws-cn, aws-us-gov
 	Region    string
@@ -39,13 +38,13 @@ func Text(file string, n Names) ([]byte, error) {
 	return text, nil
 }
 
-// Controller is the policy for all that a cluster may ask for.
+// Controller returns the policy for everything that a cluster may need.
 func Controller(n Names) (*iampolicy.Policy, error) { return parsed(Text(deploy.AWSController, n)) }
 
-// Small is the policy for a cluster whose classes have spec.instanceProfile, without a queue.
+// Small returns the policy for a cluster whose classes have spec.instanceProfile, without a queue.
 func Small(n Names) (*iampolicy.Policy, error) { return parsed(Text(deploy.AWSSmall, n)) }
 
-// Karpenter is the policy that Karpenter publishes, from the facts in this package.
+// Karpenter returns the policy that Karpenter publishes, from the facts in this package.
 func Karpenter(n Names) (*iampolicy.Policy, error) {
 	text, err := karpenterText()
 	if err != nil {
@@ -61,8 +60,9 @@ func parsed(text []byte, err error) (*iampolicy.Policy, error) {
 	return iampolicy.Parse(text)
 }
 
-// UsersOwn says why a right that no policy has is the user's to give, "" where it is not: spec.amiSelectorTerms may
-// name any parameter of the Systems Manager by ssmParameter, and neither policy can know those that are not AWS's.
+// UsersOwn returns why the user must grant a right that no policy has, "" if it is not such a right.
+// spec.amiSelectorTerms may name any parameter of the Systems Manager by ssmParameter, and no policy can know those
+// that are not AWS's.
 func UsersOwn(action, resource string) string {
 	own := iampolicy.MatchARN("arn:*:ssm:*:*:parameter/*", resource) &&
 		!iampolicy.MatchARN("arn:*:ssm:*::parameter/aws/*", resource)
@@ -72,7 +72,7 @@ func UsersOwn(action, resource string) string {
 	return ""
 }
 
-// Owned are the tags of whatever a controller makes for a cluster.
+// Owned returns the tags of everything that a controller creates for a cluster.
 func Owned(n Names) map[string]string {
 	return map[string]string{
 		"kubernetes.io/cluster/" + n.Cluster: "owned", "eks:eks-cluster-name": n.Cluster,
@@ -81,8 +81,8 @@ func Owned(n Names) map[string]string {
 	}
 }
 
-// OfUpkeep are the rights of the controller's policy that package plug takes for what is done beside machines, each as
-// it begins: statement and action. A test there uses them; those of all others are used by a test of package ec2.
+// OfUpkeep returns the rights of the controller's policy that package plug needs beside machines, as prefixes:
+// statement and action. A test there uses them; a test of package ec2 uses all others.
 func OfUpkeep() []string {
 	return []string{
 		"LookAtTheRegion: ec2:DescribeInstanceStatus",  // E-53

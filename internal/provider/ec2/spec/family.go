@@ -6,11 +6,11 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// FamilyBottlerocket is the family of an alias that is not spelled as the family is.
+// FamilyBottlerocket is a family whose alias has another spelling.
 const FamilyBottlerocket = "Bottlerocket"
 
-// Family returns how the images of a class read user data: what spec.amiFamily says, else the family of the alias.
-// It is "" for a class that has neither.
+// Family returns the image family of a class, which decides the form of user data: spec.amiFamily, otherwise the
+// family of the alias. It is "" for a class that has neither.
 func Family(spec *awsv1.EC2NodeClassSpec) string {
 	if spec.AMIFamily != nil && *spec.AMIFamily != "" {
 		return *spec.AMIFamily
@@ -23,7 +23,7 @@ func Family(spec *awsv1.EC2NodeClassSpec) string {
 	return ""
 }
 
-// Alias splits an alias into its family, as amiFamily has it, and the version.
+// Alias splits an alias into its family, in the spelling of amiFamily, and the version.
 func Alias(term awsv1.AMISelectorTerm) (family, version string) {
 	name, version, found := strings.Cut(term.Alias, "@")
 	if !found {

@@ -1,5 +1,5 @@
-// Package spec reads of an EC2NodeClass what it says by itself: nothing here asks a cloud, or needs its SDK, so that a
-// command line can foretell drift by the functions that the controllers have.
+// Package spec reads the spec of an EC2NodeClass. It makes no calls and does not need the SDK of AWS, so that a
+// command line can foretell drift with the controllers' own functions.
 package spec
 
 import (
@@ -14,18 +14,18 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// Annotations of a class, and of the claims that were launched by it: a hash of what decides what a machine is, and
-// how that was computed. The names are Karpenter's, the version is not: each program annotates anew what the other
-// left, and nothing drifts.
+// Annotations of a class and of the claims that were launched with it: a hash of everything that decides what a
+// machine is like, and the version of the hash. The names are Karpenter's, the version is not. So each program writes
+// its own hash over the other's, and nothing drifts.
 const (
 	HashKey        = awsv1.Group + "/ec2nodeclass-hash"
 	HashVersionKey = awsv1.Group + "/ec2nodeclass-hash-version"
 	HashVersion    = "joiner-v1"
 )
 
-// Hash is equal for specs that make equal machines (E-05). Selectors do not count: what they stand for is compared
-// with the machines themselves. The family counts as it is resolved, so that naming the one of the alias changes
-// nothing, and lists count whatever their order. ipPrefixCount does not count, as with Karpenter.
+// Hash returns a hash that is equal for specs that lead to equal machines (E-05). Selectors do not count: their
+// resolution is compared with the machines themselves. The resolved family counts, so that naming the family of the
+// alias changes nothing. The order of lists does not matter. As in Karpenter, ipPrefixCount does not count.
 func Hash(class *awsv1.EC2NodeClass) (string, error) {
 	spec := *class.Spec.DeepCopy()
 	family := Family(&spec)
@@ -38,7 +38,7 @@ func Hash(class *awsv1.EC2NodeClass) (string, error) {
 	if err := sorted(spec.BlockDeviceMappings); err != nil {
 		return "", err
 	}
-	text, err := json.Marshal(spec) // maps in the order of their keys
+	text, err := json.Marshal(spec) // maps are sorted by key
 	if err != nil {
 		return "", fmt.Errorf("computing the drift hash of EC2NodeClass %s: %w", class.Name, err)
 	}
@@ -46,7 +46,7 @@ func Hash(class *awsv1.EC2NodeClass) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// sorted puts disks in the order of what they say.
+// sorted sorts disks by their JSON.
 func sorted(disks []awsv1.BlockDeviceMapping) error {
 	texts := map[*awsv1.BlockDeviceMapping][]byte{}
 	order := make([]*awsv1.BlockDeviceMapping, len(disks))
@@ -66,8 +66,8 @@ func sorted(disks []awsv1.BlockDeviceMapping) error {
 	return nil
 }
 
-// Drifted reports whether a claim was launched by a spec that makes other machines. Who was annotated by another
-// program, or not at all, has not drifted.
+// Drifted reports whether a claim was launched with a spec that leads to other machines. Without annotations of our
+// version it reports false.
 func Drifted(claim, class map[string]string) bool {
 	return claim[HashVersionKey] == HashVersion && class[HashVersionKey] == HashVersion &&
 		claim[HashKey] != "" && class[HashKey] != "" && claim[HashKey] != class[HashKey]

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Choice is the subnet of a zone.
+// Choice is the chosen subnet of a zone.
 type Choice struct {
 	Zone, ID string
 	Left     int64 // addresses
-	// Enough says that a machine may be launched there. Else the zone's offerings of the type are unavailable.
+	// Enough is true if a machine may be launched there. Otherwise the zone's offerings of the type are unavailable.
 	Enough bool
 }
 
-// Choose returns for each zone the subnet with most addresses left, ordered by zone, and whether that is what a
-// machine needs. When no zone has enough, the one with most left is used all the same, and short says so, for an
-// event: what is counted as taken may not be, and EC2 knows best. left is what [Free] counts.
+// Choose returns for each zone the subnet with the most free addresses, ordered by zone, and whether these are enough
+// for a machine. If no zone has enough, the one with the most counts as enough anyway, and short is the text of an
+// event: our count may be too low, and EC2 knows best. left returns the count of [Free].
 func Choose(subnets []Subnet, left func(id string) int64, need Need) (choices []Choice, short string) {
 	byZone := map[string]Choice{}
 	for _, s := range subnets {

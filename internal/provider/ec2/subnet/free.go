@@ -6,37 +6,37 @@ import (
 )
 
 const (
-	// seenAfter is how long after a machine took an address an answer of EC2 may still count it as free.
+	// seenAfter is how long an answer of EC2 may still count a taken address as free.
 	seenAfter = 10 * time.Second
-	// startsFor is how long a machine may take to get the addresses of its pods, if nobody says that it has them. A
-	// node that has not registered by then is given up.
+	// startsFor is how long a machine may need to get the addresses of its pods, unless Settled is called. A node that
+	// has not registered by then is given up.
 	startsFor = 15 * time.Minute
-	// forgottenAfter is how long a subnet is remembered that EC2 does not name any more.
+	// forgottenAfter is how long a subnet is remembered that EC2 no longer names.
 	forgottenAfter = 24 * time.Hour
 	prefixSize     = 16
 )
 
-// Need is how many addresses of a subnet a machine takes.
+// Need is the number of a subnet's addresses that a machine takes.
 type Need struct {
 	AtOnce int64 // with its launch
 	Later  int64 // at most, while it starts
 }
 
-// Total is what a machine takes in the end.
+// Total returns how many addresses a machine takes in the end.
 func (n Need) Total() int64 { return n.AtOnce + n.Later }
 
-// PodAddresses says where pods have their addresses from.
+// PodAddresses says where pods get their addresses from.
 type PodAddresses int
 
-// Where pods have their addresses from.
+// The sources of pod addresses.
 const (
 	Elsewhere PodAddresses = iota // not from the subnet of the node
 	Secondary                     // one of the subnet for each pod
 	Prefixes                      // out of prefixes of 16 of the subnet
 )
 
-// NeedOf returns what a machine takes: one address for itself and 16 for each prefix that its template asks for, and
-// later those of its pods.
+// NeedOf returns the need of a machine: one address for itself, 16 for each prefix of its template, and later those of
+// its pods.
 func NeedOf(pods PodAddresses, maxPods, prefixes int64) Need {
 	need := Need{AtOnce: 1 + prefixSize*prefixes}
 	switch pods {
@@ -48,9 +48,9 @@ func NeedOf(pods PodAddresses, maxPods, prefixes int64) Need {
 	return need
 }
 
-// Free counts the free addresses of subnets: what EC2 said last, minus what it cannot have counted then (E-12). That
-// is what launches under way may take of every subnet that they name, what machines took since, and what those that
-// start may still take. Nothing is lost with the process but a little caution. Safe for concurrent use.
+// Free counts the free addresses of subnets: EC2's last answer minus what it cannot have counted (E-12). Launches
+// under way count for every subnet that they name. So do addresses that machines took since, and those that starting
+// machines may still take. A restart only makes it a little less cautious. Safe for concurrent use.
 type Free struct {
 	mu      sync.Mutex
 	subnets map[string]*count
@@ -60,37 +60,37 @@ type Free struct {
 
 // count is what is known of a subnet.
 type count struct {
-	last  int64     // as EC2 said
-	asked time.Time // when it was asked that
-	full  time.Time // when EC2 last said that nothing is left; zero for never
+	last  int64     // by EC2's last answer
+	asked time.Time // when EC2 was asked
+	full  time.Time // when EC2 last said that the subnet is full; zero for never
 	takes []*take
 }
 
-// take is what one machine took.
+// take is the addresses of one machine.
 type take struct {
 	machine string
 	need    Need
-	at      time.Time // when it had taken its first
-	settled time.Time // when it had taken all; zero while it starts
+	at      time.Time // when it took the first ones
+	settled time.Time // when it had all; zero while it starts
 }
 
-// hold is what a launch under way may take of each of its subnets.
+// hold is what a launch under way may take from each of its subnets.
 type hold struct {
 	subnets map[string]bool
 	amount  int64
 }
 
-// Took is a machine that was launched.
+// Took is a launched machine with its need.
 type Took struct {
 	Machine, Subnet string
 	Need            Need
 }
 
-// NewFree returns one that knows no subnet.
+// NewFree returns an empty Free.
 func NewFree() *Free { return &Free{subnets: map[string]*count{}, holds: map[int64]hold{}} }
 
-// Seen takes in an answer: how many addresses were free in each subnet when EC2 was asked. It replaces what it can
-// have seen and nothing else; one that was asked earlier than what is known changes nothing.
+// Seen stores an answer: the free addresses of each subnet when EC2 was asked. It replaces only what EC2 can have
+// counted. An answer to an older question changes nothing.
 func (f *Free) Seen(asked time.Time, free map[string]int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,7 +116,7 @@ func (f *Free) Seen(asked time.Time, free map[string]int64) {
 	}
 }
 
-// heard is when there was last something to say of a subnet.
+// heard returns when something was last learned about a subnet.
 func (c *count) heard() time.Time {
 	heard := c.asked
 	for _, t := range c.takes {
@@ -127,7 +127,7 @@ func (c *count) heard() time.Time {
 	return heard
 }
 
-// forget drops what the last answer has counted.
+// forget drops the takes that the last answer has counted.
 func (c *count) forget() {
 	seen := func(at time.Time) bool { return c.asked.After(at.Add(seenAfter)) }
 	left := c.takes[:0]
@@ -148,7 +148,7 @@ func (c *count) forget() {
 	c.takes = left
 }
 
-// Begin holds what a launch of so many machines may take of each of the subnets, until End.
+// Begin holds, until End, what a launch of this number of machines may take from each of the subnets.
 func (f *Free) Begin(subnets []string, need Need, machines int64) (launch int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,8 +161,8 @@ func (f *Free) Begin(subnets []string, need Need, machines int64) (launch int64)
 	return f.next
 }
 
-// End takes in what a launch brought, which may be nothing. Machines of an earlier process come in without Begin,
-// with 0.
+// End ends the hold and stores the machines of the launch, if any. For machines of an earlier process, without Begin,
+// launch is 0.
 func (f *Free) End(launch int64, at time.Time, took ...Took) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,7 +177,7 @@ func (f *Free) End(launch int64, at time.Time, took ...Took) {
 	}
 }
 
-// Settled takes in that a machine takes no more: its node is initialized, or it has ended.
+// Settled notes that a machine takes no more addresses: its node is initialized, or it has ended.
 func (f *Free) Settled(machine string, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,8 +190,7 @@ func (f *Free) Settled(machine string, at time.Time) {
 	}
 }
 
-// Full takes in that EC2 refused a launch since the subnet has no address left: it has none until an answer that was
-// asked later.
+// Full notes that EC2 refused a launch because the subnet has no free address: it counts as full until a later answer.
 func (f *Free) Full(subnet string, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -200,7 +199,8 @@ func (f *Free) Full(subnet string, at time.Time) {
 	}
 }
 
-// Left returns how many addresses of a subnet a launch may count on. known is false for one that EC2 has not named.
+// Left returns how many addresses of a subnet a launch may count on. known is false for a subnet that EC2 has not
+// named.
 func (f *Free) Left(subnet string) (left int64, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,24 +8,24 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// mostValues is how many values EC2 takes for one filter.
+// mostValues is how many values EC2 accepts for one filter.
 const mostValues = 200
 
-// Query is a call for all that passes each of its filters.
+// Query is a call for all objects that pass each of its filters.
 type Query struct {
 	Filters []Filter
 	// For are the names of the classes that need the answer, ordered.
 	For []string
 }
 
-// Filter lets pass what has one of the values. Unlike a list of ids it makes no error of one that does not exist.
+// Filter passes objects with one of the values. Unlike in a list of ids, an id that does not exist is not an error.
 type Filter struct {
 	Name   string
 	Values []string
 }
 
-// SubnetQueries returns the calls of DescribeSubnets that answer the terms of all classes, by name: one for all ids,
-// and one for each set of tags, however many classes have it. The order is fixed.
+// SubnetQueries returns the calls of DescribeSubnets for the terms of all classes, by name of the class: one for all
+// ids, and one for each set of tags, however many classes have it. The order is fixed.
 func SubnetQueries(classes map[string][]awsv1.SubnetSelectorTerm) []Query {
 	terms := map[string][]term{}
 	for name, list := range classes {
@@ -34,7 +34,7 @@ func SubnetQueries(classes map[string][]awsv1.SubnetSelectorTerm) []Query {
 	return queries(terms, "subnet-id", "")
 }
 
-// GroupQueries returns the calls of DescribeSecurityGroups that answer the terms of all classes, likewise.
+// GroupQueries is like [SubnetQueries], for DescribeSecurityGroups.
 func GroupQueries(classes map[string][]awsv1.SecurityGroupSelectorTerm) []Query {
 	terms := map[string][]term{}
 	for name, list := range classes {
@@ -43,7 +43,7 @@ func GroupQueries(classes map[string][]awsv1.SecurityGroupSelectorTerm) []Query 
 	return queries(terms, "group-id", "group-name")
 }
 
-// queries plans calls; ids and names are the names of the filters for these.
+// queries returns the calls; ids and names are the names of the filters for these.
 func queries(classes map[string][]term, ids, names string) []Query {
 	byID, byName := map[string][]string{}, map[string][]string{} // value → classes
 	byTags, sets := map[string]Query{}, []string{}
@@ -77,7 +77,7 @@ func queries(classes map[string][]term, ids, names string) []Query {
 	return all
 }
 
-// byValue asks for all values, as many in one call as a filter takes.
+// byValue returns queries for all values, as many in one call as a filter accepts.
 func byValue(filter string, classes map[string][]string) (all []Query) {
 	for values := range slices.Chunk(slices.Sorted(maps.Keys(classes)), mostValues) {
 		var whose []string
@@ -90,7 +90,7 @@ func byValue(filter string, classes map[string][]string) (all []Query) {
 	return all
 }
 
-// tagFilters asks for each tag, by key; * as a value is any.
+// tagFilters returns a filter for each tag, by key. The value * means any.
 func tagFilters(tags map[string]string) (filters []Filter) {
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		if tags[key] == "*" {

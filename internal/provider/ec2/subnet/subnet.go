@@ -1,9 +1,9 @@
 // Package subnet chooses the subnets and security groups of a node class, and the subnet of each zone that a launch
 // uses (E-11, E-12).
 //
-//   - [SubnetQueries] and [GroupQueries] say what to ask EC2 for all classes together, [Select] and [SelectGroups]
-//     which part of the answers is a class's.
-//   - [Free] counts the addresses that are left, between two answers of EC2.
+//   - [SubnetQueries] and [GroupQueries] return the questions to EC2 for all classes together. [Select] and
+//     [SelectGroups] return a class's part of the answers.
+//   - [Free] counts the free addresses, between two answers of EC2.
 //   - [Choose] picks a subnet for each zone.
 //
 // It makes no calls.
@@ -21,14 +21,14 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// Subnet is what EC2 says of a subnet.
+// Subnet is EC2's description of a subnet.
 type Subnet struct {
 	ID, Zone, ZoneID, VPC string
-	Free                  int64 // IPv4 addresses that nobody has
+	Free                  int64 // free IPv4 addresses
 	Tags                  map[string]string
 }
 
-// Group is what EC2 says of a security group.
+// Group is EC2's description of a security group.
 type Group struct {
 	ID, Name, VPC string
 	Tags          map[string]string
@@ -47,8 +47,8 @@ func GroupOf(g ec2types.SecurityGroup) Group {
 	return Group{ID: value(g.GroupId), Name: value(g.GroupName), VPC: value(g.VpcId), Tags: tags(g.Tags)}
 }
 
-// Select returns the subnets that one of the terms chooses, each once: those with most free addresses first, of
-// equal ones by ID.
+// Select returns the subnets that one of the terms chooses, each once: those with the most free addresses first, equal
+// ones by ID.
 func Select(terms []awsv1.SubnetSelectorTerm, subnets []Subnet) []Subnet {
 	chosen := selected(subnetTerms(terms), subnets, func(s Subnet) thing { return thing{id: s.ID, tags: s.Tags} })
 	slices.SortFunc(chosen, func(a, b Subnet) int {
@@ -65,8 +65,8 @@ func SelectGroups(terms []awsv1.SecurityGroupSelectorTerm, groups []Group) []Gro
 	return chosen
 }
 
-// Mismatch says which VPCs the subnets and security groups of a class are in, when it is more than one: no instance
-// can have both. "" when there is nothing to say.
+// Mismatch returns a text with the VPCs of a class's subnets and security groups if there is more than one: no
+// instance can have both. Otherwise it returns "".
 func Mismatch(subnets []Subnet, groups []Group) string {
 	ofSubnets, ofGroups := map[string][]string{}, map[string][]string{}
 	for _, s := range subnets {
@@ -85,7 +85,7 @@ func Mismatch(subnets []Subnet, groups []Group) string {
 		listed(ofSubnets), listed(ofGroups))
 }
 
-// listed prints "vpc-1 (subnet-a, subnet-b), vpc-2 (subnet-c)", with a few of each.
+// listed returns a text such as "vpc-1 (subnet-a, subnet-b), vpc-2 (subnet-c)", with a few of each.
 func listed(byVPC map[string][]string) string {
 	const most = 3
 	var parts []string
@@ -111,7 +111,7 @@ type term struct {
 	tags     map[string]string
 }
 
-// thing is what a term chooses.
+// thing is an object that a term may choose.
 type thing struct {
 	id, name string
 	tags     map[string]string
@@ -159,8 +159,8 @@ func groupTerms(terms []awsv1.SecurityGroupSelectorTerm) (all []term) {
 	return all
 }
 
-// like reports whether a text is as a filter of EC2 wants it: * stands for any text, ? for one character, and a
-// backslash takes their meaning away.
+// like reports whether a text matches a pattern of EC2's filters: * matches any text, ? one character, and a backslash
+// escapes them.
 func like(pattern, text string) bool {
 	p, s := []rune(pattern), []rune(text)
 	matches := make([]bool, len(s)+1) // matches[j]: the pattern so far matches s[:j]

@@ -1,9 +1,9 @@
-// Package tables has what is known of EC2 without asking it (E-26): prices, for regions and moments in which the
-// Pricing service is not to be had, and branch interfaces, which no API tells. It is never a source of types: what EC2
-// does not name is not offered (E-17).
+// Package tables has facts about EC2 that need no call (E-26): prices, for when the Pricing service is not available,
+// and branch interfaces, which no API has. It is never a source of types: a type that EC2 does not name is not offered
+// (E-17).
 //
 // The two files are written by tools/ec2tables (`make tables`) from published Go modules; their headers say which, and
-// of what day.
+// from what day.
 package tables
 
 import (
@@ -19,7 +19,7 @@ import (
 //go:embed prices.txt branches.txt
 var files embed.FS
 
-// Tables are what the two files say. They are immutable.
+// Tables are the contents of the two files. They are immutable.
 type Tables struct {
 	prices   []*Prices // by column of the file
 	branches map[string]int64
@@ -28,17 +28,16 @@ type Tables struct {
 // Prices are on-demand prices of a region.
 type Prices struct {
 	Region string
-	// Currency is that of the figures, USD or CNY. They are used as they are: planning compares them with each other
-	// only.
+	// Currency is the currency of the prices, USD or CNY. They are used unchanged: planning only compares them with
+	// each other.
 	Currency string
-	// Date is the day of the prices, in UTC; Old that they are much older than the others.
+	// Date is the day of the prices, in UTC. Old is true if they are much older than the others.
 	Date     time.Time
 	Old      bool
 	OnDemand map[string]resources.Money // per hour, by instance type
 }
 
-// Read reads the files that belong to the program. The error of a file that is malformed names its line; the tests see
-// to it that there is none.
+// Read reads the embedded files. The error of a malformed file names its line; tests ensure that there is none.
 func Read() (*Tables, error) {
 	tables := &Tables{branches: map[string]int64{}}
 	for _, file := range []struct {
@@ -56,8 +55,9 @@ func Read() (*Tables, error) {
 	return tables, nil
 }
 
-// Prices returns the prices to be used in a region: its own, else those of another region of China there, and of
-// us-east-1 everywhere else, since their order is much the same. Region says whose they are. Never nil.
+// Prices returns the prices to use in a region: its own, or otherwise those of another region of China there, and of
+// us-east-1 everywhere else, since their order is much the same. Its field Region says whose prices they are. Never
+// nil.
 func (t *Tables) Prices(region string) *Prices {
 	for _, p := range t.prices {
 		if p.Region == region {
@@ -73,19 +73,20 @@ func (t *Tables) Prices(region string) *Prices {
 	return &Prices{Region: region}
 }
 
-// Branches returns how many branch interfaces an instance type can have: as many of its pods can have security groups
-// of their own. 0 for types that do not support trunking or are not known.
+// Branches returns how many branch interfaces an instance type can have. So many of its pods can have their own
+// security groups. It is 0 for unknown types and those without trunking.
 func (t *Tables) Branches(kind string) int64 { return t.branches[kind] }
 
-// source is a line of the header: where figures come from.
+// source is a line of the header: where the numbers come from.
 type source map[string]string
 
-// required is what each source says of itself.
+// required returns the keys that every source must have.
 func required() []string {
 	return []string{"region", "date", "module", "version", "file", "licence", "sum"}
 }
 
-// parse reads a file: comments, sources, the names of the columns, and a line for each type, whose fields row reads.
+// parse reads a file: comments, sources, the names of the columns, and a line for each type. row reads the fields of
+// such a line.
 func parse(content string, row func([]source, []string) error) error {
 	var sources []source
 	columns := 0

@@ -1,8 +1,8 @@
-// Package tag knows the tags of what EC2 makes for a cluster (E-57): instances, volumes, interfaces, fleets, spot
-// requests and launch templates. It is pure.
+// Package tag has the tags of everything that EC2 creates for a cluster (E-57): instances, volumes, interfaces,
+// fleets, spot requests and launch templates. It is pure.
 //
-//   - [Of] are the tags that all of them have.
-//   - [Check] finds what EC2 would refuse before anything is launched.
+//   - [Of] returns the tags that all of them have.
+//   - [Check] finds tags that EC2 would refuse, before anything is launched.
 //
 // Sources: "Tag your Amazon EC2 resources" in the EC2 user guide; the conditions on tags in the policy that Karpenter
 // publishes for its controller.
@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 )
 
-// Keys of tags. The role of a controller may only touch what has the first four with its cluster's values.
+// Keys of tags. The role of a controller may only touch resources that have the first four with its cluster's values.
 const (
 	ClusterName = "eks:eks-cluster-name"
 	Pool        = karpenterv1.NodePoolLabelKey
@@ -35,7 +35,7 @@ const (
 	Name = "Name"
 )
 
-// Reason is that of the condition of a class whose tags EC2 would refuse.
+// Reason is the reason of the condition of a class whose tags EC2 would refuse.
 const Reason = "TagValidationFailed"
 
 // Bounds of EC2: tags of a resource, characters of a key and of a value.
@@ -45,10 +45,10 @@ const (
 	valueLimit = 256
 )
 
-// Owner is the key of the tag that says which cluster owns something; its value is "owned".
+// Owner returns the key of the tag that says which cluster owns a resource; its value is "owned".
 func Owner(cluster string) string { return owner + cluster }
 
-// Of returns the tags of all that is made for a pool with a class: those of the class, and ours, which win.
+// Of returns the tags of everything created for a pool with a class: those of the class, and ours, which win.
 func Of(class *awsv1.EC2NodeClass, cluster, pool string) map[string]string {
 	tags := map[string]string{}
 	maps.Copy(tags, class.Spec.Tags)
@@ -56,8 +56,8 @@ func Of(class *awsv1.EC2NodeClass, cluster, pool string) map[string]string {
 	return tags
 }
 
-// Check returns an error that names each tag of spec.tags that EC2 would refuse or that is not the user's to set, in
-// the order of their keys; and how many tags are too many, with those that an instance gets beside them.
+// Check returns an error that names each tag of spec.tags that EC2 would refuse or that users must not set, by key. It
+// also says how many tags are too many, counting those that an instance gets from us.
 func Check(tags map[string]string, cluster string) error {
 	var problems []string
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
@@ -83,7 +83,7 @@ func Check(tags map[string]string, cluster string) error {
 	return fmt.Errorf("spec.tags %s", strings.Join(problems, "; "))
 }
 
-// wrong says what is wrong with a tag, "" for nothing.
+// wrong returns what is wrong with a tag, "" for nothing.
 func wrong(key, value string) string {
 	switch {
 	case key == "":
@@ -102,13 +102,13 @@ func wrong(key, value string) string {
 	return ""
 }
 
-// reserved reports whether a tag is ours alone.
+// reserved reports whether only we may set a tag.
 func reserved(key string) bool {
 	return strings.HasPrefix(key, strings.TrimSuffix(owner, "/")) ||
 		slices.Contains([]string{ClusterName, Pool, Class, launchid.Key, launchid.ClaimKey}, key)
 }
 
-// List returns tags as the SDK takes them, ordered by key.
+// List returns tags in the form of the SDK, ordered by key.
 func List(tags map[string]string) []ec2types.Tag {
 	list := make([]ec2types.Tag, 0, len(tags))
 	for _, key := range slices.Sorted(maps.Keys(tags)) {

@@ -21,24 +21,23 @@ import (
 // Bounds of a collection.
 const (
 	pageSize = 200 // EC2's most
-	maxPages = 100 // of 5,000 templates, with pages that may be shorter
-	// deletePause is between two deletions, of whatever collection.
+	maxPages = 100 // for 5,000 templates, as pages may be shorter
+	// deletePause is the pause between two deletions of any collections.
 	deletePause = time.Second
-	// maxRefused is how many templates may refuse to go before a collection gives up: that is no matter of the
-	// template.
+	// maxRefused is how many deletions may fail before a collection gives up: then the templates are not the reason.
 	maxRefused = 5
 )
 
-// Collect deletes the launch templates of the cluster that no launch used for a time, the oldest first and at most one
-// a second, and returns their names (E-56). They are found by listing: those of other processes, leaders and classes
-// too. A template counts as used when it was made, and when this process began, since it does not know of earlier
-// launches. The names are right with an error, too: one of a template does not keep others from being deleted, but
-// throttling and trouble of AWS end the collection, and the next one goes on.
+// Collect deletes the launch templates of the cluster that no launch has used for unusedFor, and returns their names
+// (E-56). It deletes the oldest first, at most one a second. It finds them by listing, including those of other
+// processes, leaders and classes. Creation counts as use. So does the start of this process, since it does not know of
+// earlier launches. The names are right even with an error. A failure for one template does not stop the others.
+// Throttling and trouble of AWS end the collection, and the next one continues.
 func (k *Keeper) Collect(ctx context.Context, now time.Time, unusedFor time.Duration) ([]string, error) {
 	return k.collect(ctx, now, unusedFor, func() {})
 }
 
-// CollectOf deletes the launch templates of a class that is gone, as Collect does, whenever a launch last used them
+// CollectOf deletes the launch templates of a class that is gone, like Collect, no matter when a launch last used them
 // (E-04).
 func (k *Keeper) CollectOf(ctx context.Context, class string, now time.Time) ([]string, error) {
 	listed, err := k.list(ctx)
@@ -53,7 +52,7 @@ func (k *Keeper) CollectOf(ctx context.Context, class string, now time.Time) ([]
 	return k.deleteUnused(ctx, listed, now, -1<<62, func() {})
 }
 
-// collect calls deleted after each deletion.
+// collect is Collect, and calls deleted after each deletion.
 func (k *Keeper) collect(ctx context.Context, now time.Time, unusedFor time.Duration,
 	deleted func()) ([]string, error) {
 	asked := k.clock.Now()
@@ -65,7 +64,7 @@ func (k *Keeper) collect(ctx context.Context, now time.Time, unusedFor time.Dura
 	return k.deleteUnused(ctx, listed, now, unusedFor, deleted)
 }
 
-// deleteUnused deletes those of the templates that no launch used for a time.
+// deleteUnused deletes the listed templates that no launch has used for unusedFor.
 func (k *Keeper) deleteUnused(ctx context.Context, listed []ec2types.LaunchTemplate, now time.Time,
 	unusedFor time.Duration, deleted func()) (
 	[]string, error,
@@ -97,8 +96,8 @@ func (k *Keeper) deleteUnused(ctx context.Context, listed []ec2types.LaunchTempl
 	return names, errors.Join(refused...)
 }
 
-// list returns the cluster's templates that have our prefix, oldest first. The tag is looked at here, too: a server
-// that is not AWS may not know the filter, and another cluster's templates are not ours to delete (E-64).
+// list returns the cluster's templates with our prefix, oldest first. It checks the tag again: a server that is not
+// AWS may ignore the filter, and we must not delete another cluster's templates (E-64).
 func (k *Keeper) list(ctx context.Context) ([]ec2types.LaunchTemplate, error) {
 	in := &ec2.DescribeLaunchTemplatesInput{MaxResults: aws.Int32(pageSize), Filters: []ec2types.Filter{
 		{Name: aws.String("tag:" + tag.ClusterName), Values: []string{k.cluster}}}}
@@ -128,8 +127,8 @@ func (k *Keeper) list(ctx context.Context) ([]ec2types.LaunchTemplate, error) {
 	return list, nil
 }
 
-// forgetOthers drops what is remembered of templates that were not there when the listing was asked for and that
-// nobody has used for as long as is collected, so that memory does not grow for ever.
+// forgetOthers forgets templates that are not in the listing and that nobody has used for unusedFor, so that memory
+// does not grow for ever.
 func (k *Keeper) forgetOthers(listed []ec2types.LaunchTemplate, asked time.Time, unusedFor time.Duration) {
 	there := map[string]bool{}
 	for _, t := range listed {
@@ -144,14 +143,14 @@ func (k *Keeper) forgetOthers(listed []ec2types.LaunchTemplate, asked time.Time,
 	}
 }
 
-// unused reports whether no launch used a template for long enough.
+// unused reports whether no launch has used a template for unusedFor.
 func (k *Keeper) unused(t ec2types.LaunchTemplate, now time.Time, unusedFor time.Duration) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.mayGo(t, now, unusedFor)
 }
 
-// mayGo is unused, with the lock held.
+// mayGo is unused for callers that hold the lock.
 func (k *Keeper) mayGo(t ec2types.LaunchTemplate, now time.Time, unusedFor time.Duration) bool {
 	last := k.started
 	if made := aws.ToTime(t.CreateTime); made.After(last) {
@@ -187,8 +186,8 @@ func (k *Keeper) pause(ctx context.Context) error {
 	return timer.Await(ctx, k.clock, due)
 }
 
-// delete deletes a template unless a launch has come to use it since it was found. gone says that it did, or that it
-// was not there any more.
+// delete deletes a template unless a launch has used it since it was listed. gone is true if it was deleted, or did
+// not exist any more.
 func (k *Keeper) delete(ctx context.Context, t ec2types.LaunchTemplate, now time.Time, unusedFor time.Duration) (
 	gone bool, err error) {
 	name := aws.ToString(t.LaunchTemplateName)
@@ -203,17 +202,17 @@ func (k *Keeper) delete(ctx context.Context, t ec2types.LaunchTemplate, now time
 	b := &busy{done: make(chan struct{})}
 	k.known[name].busy = b
 	k.mu.Unlock()
-	// By id: a template of the same name that somebody makes in the meantime is another one.
+	// By id: somebody may create another template of the same name meanwhile.
 	_, err = k.api.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId})
 	if refusal.Of(err).Code == "InvalidLaunchTemplateId.NotFound" {
 		err = nil
 	}
 	if err == nil {
 		k.mu.Lock()
-		k.known[name].deleted = aws.ToString(t.LaunchTemplateId) // another collection may have listed it, too
+		k.known[name].deleted = aws.ToString(t.LaunchTemplateId) // another collection may have listed it too
 		k.mu.Unlock()
 	}
-	// After an error nobody knows whether it is there. Who needs it makes it.
+	// After an error it may or may not exist. The next launch that needs it creates it.
 	k.settle(name, b, false)
 	return err == nil, err
 }

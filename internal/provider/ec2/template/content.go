@@ -21,41 +21,41 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
 )
 
-// Prefix begins the names of launch templates, as Karpenter's do.
+// Prefix begins the names of launch templates, as in Karpenter.
 const Prefix = awsv1.Group + "/"
 
-// Ask says what a launch template is for.
+// Ask is the input for a launch template.
 type Ask struct {
-	// Class is the node class, with what its selectors stand for in its status: security groups and instance profile.
+	// Class is the node class. Its status has the resolved security groups and the instance profile.
 	Class *awsv1.EC2NodeClass
 	// Cluster and Pool are names, for tags.
 	Cluster, Pool string
-	// Family is that of the image, as in spec.amiFamily; it decides the disks where the class has none.
+	// Family is that of the image, as in spec.amiFamily. It decides the disks if the class has none.
 	Family string
 	Image  string // id
-	// UserData is what the instance reads when it starts, not encoded, at most userdata.Limit bytes.
+	// UserData is what the instance reads at its start, not encoded, at most userdata.Limit bytes.
 	UserData string
-	// CapacityType is as in package catalog. Reservation is the one that a template for reserved capacity is for.
+	// CapacityType is as in package catalog. Reservation is the reservation of a template for reserved capacity.
 	CapacityType string
 	Reservation  launch.Reservation
-	// FabricCards is how many network cards get an Elastic Fabric Adapter, from the first; 0 for none. It is of no
-	// effect when the class lists its interfaces.
+	// FabricCards is how many network cards get an Elastic Fabric Adapter, from the first; 0 for none. It has no
+	// effect if the class lists its interfaces.
 	FabricCards int32
-	// IPv6 says that the cluster's pods and nodes have addresses of IPv6.
+	// IPv6 is true if the cluster's pods and nodes have IPv6 addresses.
 	IPv6      bool
 	Placement Placement
 }
 
-// Placement is where instances stand. The zero value leaves it to EC2.
+// Placement is where instances are placed. The zero value leaves it to EC2.
 type Placement struct {
 	GroupID   string // of a placement group
 	Partition int32  // of a group with partitions, from 1
 	Tenancy   string // dedicated or host; "" and default are EC2's default
 }
 
-// Content returns the call that makes a template: the same for what comes to the same, whatever the order of maps and
-// groups. The error names the field that no template can have, or is a *userdata.TooLargeError;
-// it never repeats user data.
+// Content returns the call that creates a template. Equivalent input gives the same call, whatever the order of maps
+// and groups. The error names the field that no template can have, or is a *userdata.TooLargeError. It never repeats
+// user data.
 func Content(ask Ask) (*ec2.CreateLaunchTemplateInput, error) {
 	class := ask.Class
 	if len(ask.UserData) > userdata.Limit {
@@ -100,7 +100,7 @@ func Content(ask Ask) (*ec2.CreateLaunchTemplateInput, error) {
 	if o := class.Spec.EnclaveOptions; o != nil && o.Enabled {
 		data.EnclaveOptions = &ec2types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(true)}
 	}
-	if ask.CapacityType == catalog.Spot { // elsewhere no request is made that could have tags
+	if ask.CapacityType == catalog.Spot { // other types have no request that could have tags
 		data.TagSpecifications = append(data.TagSpecifications, ec2types.LaunchTemplateTagSpecificationRequest{
 			ResourceType: ec2types.ResourceTypeSpotInstancesRequest, Tags: tags})
 	}
@@ -114,8 +114,8 @@ func Content(ask Ask) (*ec2.CreateLaunchTemplateInput, error) {
 		}}, nil
 }
 
-// nameOf is a hash of all that a template is. Tags count, since a role may only use the templates of its cluster, and
-// one of a pool's tags says whose cost a template is.
+// nameOf returns a name with a hash of the whole template. Tags count, since a role may only use the templates of its
+// cluster, and a pool's tag assigns costs.
 func nameOf(data *ec2types.RequestLaunchTemplateData, tags []ec2types.Tag) (string, error) {
 	text, err := json.Marshal(struct {
 		Data *ec2types.RequestLaunchTemplateData
@@ -128,7 +128,7 @@ func nameOf(data *ec2types.RequestLaunchTemplateData, tags []ec2types.Tag) (stri
 	return Prefix + hex.EncodeToString(sum[:16]), nil
 }
 
-// groups are the ids of the class's security groups, each once and in order.
+// groups returns the ids of the class's security groups, sorted, each once.
 func groups(class *awsv1.EC2NodeClass) []string {
 	ids := map[string]bool{}
 	for _, g := range class.Status.SecurityGroups {
@@ -137,15 +137,15 @@ func groups(class *awsv1.EC2NodeClass) []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// metadata are the options of the metadata service; what the class does not say is as the API has it by default. Tags
-// stay out of it: with them EC2 refuses keys that have a slash.
+// metadata returns the options of the metadata service, with the API's defaults. Tags stay disabled there: with them
+// EC2 refuses keys that have a slash.
 func metadata(own *awsv1.MetadataOptions) *ec2types.LaunchTemplateInstanceMetadataOptionsRequest {
 	if own == nil {
 		own = &awsv1.MetadataOptions{}
 	}
 	hops := int32(1)
 	if own.HTTPPutResponseHopLimit != nil {
-		hops = int32(max(1, min(64, *own.HTTPPutResponseHopLimit))) // the bounds that the API has
+		hops = int32(max(1, min(64, *own.HTTPPutResponseHopLimit))) // the API's bounds
 	}
 	return &ec2types.LaunchTemplateInstanceMetadataOptionsRequest{
 		HttpEndpoint: ec2types.LaunchTemplateInstanceMetadataEndpointState(
@@ -167,7 +167,8 @@ func processors(own *awsv1.CPUOptions) *ec2types.LaunchTemplateCpuOptionsRequest
 		NestedVirtualization: ec2types.NestedVirtualizationSpecification(*own.NestedVirtualization)}
 }
 
-// market is how capacity of a special kind is paid for. Spot is not among it: the fleet says so, and EC2 refuses both.
+// market returns the market options of blocks and interruptible reservations. Spot is not set here: the fleet sets it,
+// and EC2 refuses both.
 func market(ask Ask) *ec2types.LaunchTemplateInstanceMarketOptionsRequest {
 	if ask.CapacityType != catalog.Reserved {
 		return nil
@@ -182,8 +183,8 @@ func market(ask Ask) *ec2types.LaunchTemplateInstanceMarketOptionsRequest {
 	return nil
 }
 
-// reservation names the capacity reservation. An on-demand instance stays out of open ones only when the class chooses
-// reservations at all, since they are then counted (E-14).
+// reservation returns the capacity reservation of the template. On-demand instances avoid open reservations only if
+// the class chooses reservations at all, since these are then counted (E-14).
 func reservation(ask Ask) *ec2types.LaunchTemplateCapacityReservationSpecificationRequest {
 	switch {
 	case ask.CapacityType == catalog.Reserved:

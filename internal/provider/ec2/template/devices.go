@@ -10,14 +10,14 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// Disks of the families where the class has none, in GiB.
+// Default disks of the families, in GiB.
 const (
 	diskGiB        = 20 // with the pods' data
 	bottlerocketOS = 4
 )
 
-// devices are the disks of a class, or else those of its family; none for a family that does not say, so that the
-// instance has those of its image.
+// devices returns the disks of a class, or otherwise those of its family. Other families have none; then the instance
+// gets the disks of its image.
 func devices(own []awsv1.BlockDeviceMapping,
 	family string) ([]ec2types.LaunchTemplateBlockDeviceMappingRequest, error) {
 	if len(own) == 0 {
@@ -57,14 +57,14 @@ func devices(own []awsv1.BlockDeviceMapping,
 	return list, nil
 }
 
-// disk is a volume that a family has by default.
+// disk returns a default volume of a family.
 func disk(name string, sizeGiB int32) ec2types.LaunchTemplateBlockDeviceMappingRequest {
 	return ec2types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: aws.String(name),
 		Ebs: &ec2types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(sizeGiB),
 			VolumeType: ec2types.VolumeTypeGp3, Encrypted: aws.Bool(true), DeleteOnTermination: aws.Bool(true)}}
 }
 
-// volume says what the class says of a volume, and nothing more.
+// volume converts a volume of the class, without defaults.
 func volume(field string, own awsv1.BlockDevice) (*ec2types.LaunchTemplateEbsBlockDeviceRequest, error) {
 	v := &ec2types.LaunchTemplateEbsBlockDeviceRequest{
 		DeleteOnTermination: own.DeleteOnTermination, Encrypted: own.Encrypted, KmsKeyId: own.KMSKeyID,

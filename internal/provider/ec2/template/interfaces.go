@@ -9,14 +9,15 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// Types of interfaces, as EC2 calls them.
+// EC2's types of interfaces.
 const (
 	ordinary   = "interface"
 	fabric     = "efa"
 	fabricOnly = "efa-only" // without an address
 )
 
-// interfaces are the network interfaces of a template; none when EC2's default does, which has the template's groups.
+// interfaces returns the network interfaces of a template; none if EC2's default is enough, which has the template's
+// groups.
 func interfaces(ask Ask,
 	groups []string) ([]ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
 	spec := ask.Class.Spec
@@ -55,8 +56,8 @@ func interfaces(ask Ask,
 	return list, nil
 }
 
-// layout are the interfaces that the class lists, or those with a fabric adapter, one for each card: the first of the
-// first card, and the second of the others, whose first is not used.
+// layout returns the interfaces that the class lists, or those with a fabric adapter, one for each card. It is device
+// 0 on the first card and device 1 on the others, whose device 0 is not used.
 func layout(own []awsv1.NetworkInterface, fabricCards int32) []awsv1.NetworkInterface {
 	if len(own) > 0 {
 		return own
@@ -69,7 +70,7 @@ func layout(own []awsv1.NetworkInterface, fabricCards int32) []awsv1.NetworkInte
 	return list
 }
 
-// primary gives the first interface the addresses of the node, and prefixes for those of its pods.
+// primary gives the first interface the addresses of the node, and prefixes for its pods.
 func primary(n *ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, ipv6 bool, prefixes int32) {
 	if ipv6 {
 		n.Ipv6AddressCount, n.PrimaryIpv6 = aws.Int32(1), aws.Bool(true)

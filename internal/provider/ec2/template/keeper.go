@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// API is what a keeper calls; *ec2.Client has it.
+// API has the calls of a keeper; *ec2.Client implements it.
 type API interface {
 	CreateLaunchTemplate(ctx context.Context, in *ec2.CreateLaunchTemplateInput, options ...func(*ec2.Options)) (
 		*ec2.CreateLaunchTemplateOutput, error)
@@ -23,22 +23,22 @@ type API interface {
 		*ec2.DeleteLaunchTemplateOutput, error)
 }
 
-// How long a template may be without a launch before [Keeper.Collect] should delete it, and before it is deleted when
-// the account has as many as EC2 allows (E-56).
+// How long a template must be unused before [Keeper.Collect] should delete it, and before it is deleted to make room
+// when the account has as many as EC2 allows (E-56).
 const (
 	UnusedFor       = time.Hour
 	unusedAtTheMost = 10 * time.Minute
 )
 
-// Codes of EC2 that mean something here and nowhere else.
+// Codes of EC2 that only matter here.
 const (
 	codeExists = "InvalidLaunchTemplateName.AlreadyExistsException"
 	codeLimit  = "MaxTemplateLimitExceeded"
 )
 
-// Keeper makes launch templates and deletes those that nobody uses. What it remembers is which templates there are and
-// when a launch last used each: it is lost with the process, which costs a call for each template. Safe for concurrent
-// use. The lock is never held across a call.
+// Keeper creates launch templates and deletes unused ones. It remembers which templates exist and when a launch last
+// used each. A restart loses that, which costs a call for each template. Safe for concurrent use. The lock is never
+// held across a call.
 type Keeper struct {
 	ctx     context.Context
 	api     API
@@ -52,12 +52,12 @@ type Keeper struct {
 	sweep      *sweep // under way for lack of room; nil when none is
 }
 
-// known is a template that this process has to do with.
+// known is what this process knows of a template.
 type known struct {
 	exists  bool
 	used    time.Time // by a launch
 	deleted string    // id of the last one of this name that this process has deleted
-	// busy is a call under way that makes or deletes it; nil when there is none. Who wants the template waits.
+	// busy is a call under way that creates or deletes it; nil when there is none. Whoever wants the template waits.
 	busy *busy
 }
 
@@ -67,17 +67,16 @@ type busy struct {
 	err    error
 }
 
-// NewKeeper returns a keeper of a cluster's templates. Its calls are made with ctx: it ends with the process, not with
-// a caller.
+// NewKeeper returns a keeper of a cluster's templates. Its calls use ctx, which ends with the process, not with a
+// caller.
 func NewKeeper(ctx context.Context, api API, clock timer.Clock, cluster string) *Keeper {
 	return &Keeper{ctx: ctx, api: api, clock: clock, cluster: cluster, started: clock.Now(),
 		known: map[string]*known{}}
 }
 
-// Ensure makes a template unless this process knows that it is there, and takes in that a launch uses it (E-30). in is
-// what [Content] returned; it is not changed. Callers who want the same template share one call. A caller whose
-// context ends gets the context's error, and the call goes on. Other errors are the call's: package refusal sorts
-// them.
+// Ensure creates a template unless this process knows that it exists, and notes that a launch uses it (E-30). in is
+// the result of [Content]; it is not changed. Callers who want the same template share one call. If ctx ends, the
+// caller gets its error and the call goes on. Other errors come from the call: package refusal classifies them.
 func (k *Keeper) Ensure(ctx context.Context, in *ec2.CreateLaunchTemplateInput) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -93,11 +92,11 @@ func (k *Keeper) Ensure(ctx context.Context, in *ec2.CreateLaunchTemplateInput) 
 		if wait.making {
 			return wait.err
 		}
-		// It was being deleted. It is made again in the next turn.
+		// It was being deleted. The next turn creates it again.
 	}
 }
 
-// use notes that a launch uses a template. It returns what has to be waited for; nil when the template is there.
+// use notes that a launch uses a template. It returns the call to wait for; nil when the template exists.
 func (k *Keeper) use(in *ec2.CreateLaunchTemplateInput) *busy {
 	name := aws.ToString(in.LaunchTemplateName)
 	k.mu.Lock()
@@ -115,17 +114,17 @@ func (k *Keeper) use(in *ec2.CreateLaunchTemplateInput) *busy {
 		return nil
 	}
 	t.busy = &busy{done: make(chan struct{}), making: true}
-	own := *in // the SDK writes a token into what it is given
+	own := *in // the SDK writes a token into its input
 	making := t.busy
 	timer.Go(k.clock, func() { k.create(&own, making) })
 	return making
 }
 
-// create makes a template and tells those who wait.
+// create creates a template and releases the waiters.
 func (k *Keeper) create(in *ec2.CreateLaunchTemplateInput, b *busy) {
 	name := aws.ToString(in.LaunchTemplateName)
 	err := k.callCreate(*in)
-	// Room that was made for one may be taken by another, who did not have to wait: then there is more to come.
+	// Another caller that did not wait may take the new room. Then try again while there is more.
 	for more := true; more && refusal.Of(err).Code == codeLimit; {
 		more = k.makeRoom()
 		err = k.callCreate(*in)
@@ -136,7 +135,7 @@ func (k *Keeper) create(in *ec2.CreateLaunchTemplateInput, b *busy) {
 	k.settle(name, b, err == nil)
 }
 
-// callCreate makes a template; that it is there already is as good, since its name is its content.
+// callCreate creates a template. If it exists already that is fine, since its name is a hash of its content.
 func (k *Keeper) callCreate(in ec2.CreateLaunchTemplateInput) error {
 	_, err := k.api.CreateLaunchTemplate(k.ctx, &in)
 	if refusal.Of(err).Code == codeExists {
@@ -145,7 +144,7 @@ func (k *Keeper) callCreate(in ec2.CreateLaunchTemplateInput) error {
 	return err
 }
 
-// settle ends a call about a template.
+// settle notes the end of a call about a template.
 func (k *Keeper) settle(name string, b *busy, exists bool) {
 	k.mu.Lock()
 	t := k.known[name]
@@ -154,7 +153,7 @@ func (k *Keeper) settle(name string, b *busy, exists bool) {
 	close(b.done)
 }
 
-// Forget takes in that EC2 does not know a template: the next launch makes it again.
+// Forget notes that EC2 does not know a template: the next launch creates it again.
 func (k *Keeper) Forget(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -163,14 +162,14 @@ func (k *Keeper) Forget(name string) {
 	}
 }
 
-// sweep is a collection for lack of room, which several templates may wait for.
+// sweep is a collection to make room. Several templates may wait for it.
 type sweep struct {
-	room chan struct{} // has one for each deletion that nobody has used yet; closed at the end
+	room chan struct{} // has an entry for each unused deletion; closed at the end
 }
 
-// makeRoom begins to delete what no launch used for ten minutes, unless that is going on, and returns once there is
-// room for one more template, or all that can be deleted is: then more is false. The collection goes on by itself,
-// since the next template needs room, too.
+// makeRoom starts to delete templates unused for ten minutes, unless that is going on. It returns once there is room
+// for one more template, or with more false when nothing is left to delete. The collection continues in the
+// background, since the next template needs room, too.
 func (k *Keeper) makeRoom() (more bool) {
 	k.mu.Lock()
 	s := k.sweep
@@ -184,8 +183,7 @@ func (k *Keeper) makeRoom() (more bool) {
 	return more
 }
 
-// run collects for lack of room. What goes wrong is told by the next refusal to make a template, and by the next
-// regular collection.
+// run collects to make room. Failures will show in the next refused template, and in the next regular collection.
 func (k *Keeper) run(s *sweep) {
 	_, _ = k.collect(k.ctx, k.clock.Now(), unusedAtTheMost, func() { s.room <- struct{}{} })
 	k.mu.Lock()

@@ -1,5 +1,5 @@
-// Package timer is the clock of what waits. Code that waits takes a [Clock], so that its tests move time and sleep
-// never.
+// Package timer has the clock for code that waits. Such code takes a [Clock], so that its tests move time and never
+// sleep.
 package timer
 
 import (
@@ -12,22 +12,23 @@ import (
 // Clock tells the time and calls back.
 type Clock interface {
 	Now() time.Time
-	// AfterFunc calls f once, after d, from a goroutine that is not the caller's. stop prevents that as long as the
-	// call has not begun.
+	// AfterFunc calls f once, after d, from a goroutine that is not the caller's. stop prevents the call if it has not
+	// begun yet.
 	AfterFunc(d time.Duration, f func()) (stop func())
 }
 
-// Scheduler is a clock that also decides who runs. The simulation has one: whatever waits says so, and one thing runs
-// at a time. Code asks for neither method itself but calls [Await] and [Go].
+// Scheduler is a clock that also decides which goroutine runs. The simulation has one: goroutines announce that they
+// wait, and only one runs at a time. Code does not call its methods but [Await] and [Go].
 type Scheduler interface {
 	Clock
 	// Await returns once done is closed, or with the context's error.
 	Await(ctx context.Context, done <-chan struct{}) error
-	// Go runs f beside the caller.
+	// Go runs f concurrently.
 	Go(f func())
 }
 
-// Await waits until done is closed, nil, or the context ends, its error. Nothing is ever sent through done.
+// Await waits until done is closed and returns nil, or until the context ends and returns its error. Nothing must be
+// sent through done.
 func Await(ctx context.Context, c Clock, done <-chan struct{}) error {
 	if s, is := c.(Scheduler); is {
 		return s.Await(ctx, done)
@@ -40,7 +41,7 @@ func Await(ctx context.Context, c Clock, done <-chan struct{}) error {
 	}
 }
 
-// Go runs f beside the caller.
+// Go runs f concurrently.
 func Go(c Clock, f func()) {
 	if s, is := c.(Scheduler); is {
 		s.Go(f)
@@ -49,8 +50,8 @@ func Go(c Clock, f func()) {
 	go f()
 }
 
-// Each calls do for 0 to n-1, as many at a time as there are workers, and returns when all are done. The caller works,
-// too.
+// Each calls do for 0 to n-1 with this number of concurrent workers, and returns when all are done. The caller is one
+// of the workers.
 func Each(c Clock, workers, n int, do func(int)) {
 	workers = min(workers, n)
 	var left atomic.Int64
@@ -69,7 +70,7 @@ func Each(c Clock, workers, n int, do func(int)) {
 	}
 	if workers > 0 {
 		work(0)
-		_ = Await(context.Background(), c, done) // which never ends
+		_ = Await(context.Background(), c, done) // this context never ends
 	}
 }
 
@@ -123,7 +124,7 @@ func (c *Fake) AfterFunc(d time.Duration, f func()) (stop func()) {
 }
 
 // Advance moves the clock by d and makes the calls that fall due on the way, earliest first, each at its own time.
-// Calls that these ask for are made too when they fall due.
+// This includes calls that these schedule.
 func (c *Fake) Advance(d time.Duration) {
 	end := c.Now().Add(d)
 	for {
@@ -138,7 +139,7 @@ func (c *Fake) Advance(d time.Duration) {
 	c.now = end
 }
 
-// Waiting returns how many calls are still to be made.
+// Waiting returns the number of pending calls.
 func (c *Fake) Waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,12 +26,12 @@ const (
 	scriptType     = `text/x-shellscript; charset="us-ascii"`
 )
 
-// boundary parts the document. It is lengthened when a user's part has it.
+// boundary separates the parts of the document. It is lengthened if a user's part contains it.
 const boundary = "JOINER"
 
-// AL2023 returns a multipart document: the user's own parts as they are, then ours. nodeadm merges the NodeConfigs in
-// this order, the last one wins (E-32). user is "" or a multipart document, a NodeConfig or a shell script. Errors:
-// [*Error], [*TooLargeError].
+// AL2023 returns a multipart document: the user's own parts unchanged, then ours. nodeadm merges the NodeConfigs in
+// this order, and the last one wins (E-32). user is "" or a multipart document, a NodeConfig or a shell script.
+// Errors: [*Error], [*TooLargeError].
 func AL2023(user string, n Node) (string, error) {
 	parts, err := userParts(user)
 	if err != nil {
@@ -45,15 +45,15 @@ func AL2023(user string, n Node) (string, error) {
 	return bounded(assemble(parts))
 }
 
-// part is one of a multipart document.
+// part is one part of a multipart document.
 type part struct {
 	header textproto.MIMEHeader // of a user's multipart document; nil for others
 	kind   string               // its media type, without header
 	body   []byte
 }
 
-// assemble writes the document. mime/multipart would order headers by itself, but ends lines with \r\n, which scripts
-// that are passed on as they are do not mind and people who read them do.
+// assemble writes the document. mime/multipart would order headers by itself, but it ends lines with \r\n. Scripts do
+// not mind that, but people who read them do.
 func assemble(parts []part) string {
 	border := boundary
 	for slices.ContainsFunc(parts, func(p part) bool { return bytes.Contains(p.body, []byte("--"+border)) }) {
@@ -90,7 +90,7 @@ func sortedKeys(header textproto.MIMEHeader) []string {
 	return names
 }
 
-// userParts reads what a user gave.
+// userParts reads the user's part of user data.
 func userParts(user string) ([]part, error) {
 	trimmed := strings.TrimSpace(user)
 	switch {
@@ -112,7 +112,7 @@ func isNodeConfig(text string) bool {
 	return strings.Contains(text, "node.eks.aws/") && strings.Contains(text, "NodeConfig")
 }
 
-// multiparts reads a user's multipart document. Bodies stay as they are, in their transfer encoding.
+// multiparts reads a user's multipart document. Bodies stay unchanged, in their transfer encoding.
 func multiparts(text string) ([]part, error) {
 	message, err := mail.ReadMessage(strings.NewReader(text))
 	if err != nil {
@@ -153,7 +153,7 @@ func multiparts(text string) ([]part, error) {
 	return parts, nil
 }
 
-// checkNodeConfig reads the documents of a user's NodeConfig as YAML, as far as the node would.
+// checkNodeConfig checks that the documents of a user's NodeConfig are YAML of the right kind.
 func checkNodeConfig(text string, number int) error {
 	line := 1
 	for document := range documents(text) {
@@ -179,7 +179,7 @@ func checkNodeConfig(text string, number int) error {
 
 var lineOf = regexp.MustCompile(`line (\d+)`)
 
-// documents goes through the documents of a YAML text.
+// documents iterates over the documents of a YAML text.
 func documents(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		var document strings.Builder
@@ -230,7 +230,7 @@ func nodeConfig(n Node) ([]byte, error) {
 	return yaml.Marshal(map[string]any{"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec})
 }
 
-// taintsOf returns taints as the kubelet's configuration has them.
+// taintsOf returns taints in the form of the kubelet's configuration.
 func taintsOf(taints []corev1.Taint) []any {
 	list := make([]any, len(taints))
 	for i, t := range taints {

@@ -9,15 +9,15 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// table is a table of TOML: strings, numbers, truths, lists and tables by key.
+// table is a table of TOML: strings, numbers, booleans, lists and tables by key.
 type table = map[string]any
 
-// localStorage is the name of the bootstrap command that mounts the disks of an instance. Commands run in the order of
-// names.
+// localStorage is the name of the bootstrap command that mounts the disks of an instance. Commands run in order of
+// their names.
 const localStorage = "000-joiner-local-storage"
 
-// Bottlerocket returns settings in TOML: those of the user, except where the cluster, the plan or spec.kubelet decide
-// (E-33). release is that of the image, such as "1.50.0"; "" is the newest. Errors: [*Error], [*TooLargeError].
+// Bottlerocket returns settings in TOML: those of the user, unless the cluster, the plan or spec.kubelet decide
+// (E-33). release is that of the image, such as "1.50.0"; "" means the newest. Errors: [*Error], [*TooLargeError].
 func Bottlerocket(user string, n Node, release string) (string, error) {
 	all := table{}
 	if err := toml.Unmarshal([]byte(user), &all); err != nil {
@@ -69,7 +69,7 @@ func Bottlerocket(user string, n Node, release string) (string, error) {
 	return bounded(string(text))
 }
 
-// child returns the table below a key, made when it is not there.
+// child returns the table below a key, and creates it if it is missing.
 func child(parent table, key, path string) (table, error) {
 	switch value := parent[key].(type) {
 	case nil:
@@ -82,7 +82,7 @@ func child(parent table, key, path string) (table, error) {
 	return nil, &Error{What: path + " is no table"}
 }
 
-// setKubelet sets what spec.kubelet and the plan say, and leaves the rest of the user's settings alone.
+// setKubelet sets what spec.kubelet and the plan say, and leaves the user's other settings alone.
 func setKubelet(kubernetes table, n Node) {
 	k := n.kubelet()
 	if k.MaxPods != nil {
@@ -110,7 +110,7 @@ func setKubelet(kubernetes table, n Node) {
 		"image-gc-high-threshold-percent": k.ImageGCHighThresholdPercent,
 		"image-gc-low-threshold-percent":  k.ImageGCLowThresholdPercent,
 	} {
-		if percent != nil { // as text, which every release takes
+		if percent != nil { // as text, which every release accepts
 			kubernetes[key] = strconv.Itoa(int(*percent))
 		}
 	}
@@ -119,7 +119,7 @@ func setKubelet(kubernetes table, n Node) {
 	}
 }
 
-// bottlerocketTaints returns taints as Bottlerocket has them: by key, a list of "value:effect".
+// bottlerocketTaints returns taints in the form of Bottlerocket: by key, a list of "value:effect".
 func bottlerocketTaints(n Node) table {
 	taints := table{}
 	for _, t := range n.Taints {
@@ -131,8 +131,8 @@ func bottlerocketTaints(n Node) table {
 	return taints
 }
 
-// mountLocalStorage is the bootstrap command that makes one volume of the instance's disks. Releases before 1.46 want
-// the directories named.
+// mountLocalStorage returns the bootstrap command that makes one volume of the instance's disks. Releases before 1.46
+// need the names of the directories.
 func mountLocalStorage(release string) table {
 	bind := []string{"apiclient", "ephemeral-storage", "bind"}
 	if older(release, 1, 46) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// older reports whether a release such as "1.50.0" or "v1.50.0" comes before major.minor. One that cannot be read is
-// the newest.
+// older reports whether a release such as "1.50.0" or "v1.50.0" comes before major.minor. A release that cannot be
+// read counts as the newest.
 func older(release string, major, minor int) bool {
 	parts := strings.Split(strings.TrimPrefix(release, "v"), ".")
 	if len(parts) < 2 {

@@ -1,9 +1,9 @@
-// Package userdata writes what an EC2 instance reads when it starts, so that it becomes the node that was planned. It
-// is pure: equal input gives equal bytes, and no error repeats what a user wrote, which may hold secrets (E-34).
+// Package userdata writes what an EC2 instance reads at its start to become the planned node. It is pure: equal input
+// gives equal bytes. No error repeats what a user wrote, since that may have secrets (E-34).
 //
 //   - [AL2023] writes a multipart document with a NodeConfig for nodeadm (E-32).
 //   - [Bottlerocket] writes settings in TOML (E-33).
-//   - With the family Custom an instance gets the user's text byte for byte; nothing here touches it.
+//   - With the family Custom an instance gets the user's text byte for byte, without this package.
 //
 // Sources: the API reference of nodeadm (awslabs.github.io/amazon-eks-ami/nodeadm/doc/api) and the settings of
 // Bottlerocket 1.50 (bottlerocket.dev).
@@ -21,39 +21,39 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// Limit is how many bytes user data may have before it is encoded. EC2 refuses more.
+// Limit is the maximum size of user data in bytes, before it is encoded. EC2 refuses more.
 const Limit = 16 << 10
 
-// Node is what an instance has to know to become a node.
+// Node is what an instance needs to become a node.
 type Node struct {
 	Cluster Cluster
 	// Kubelet is that of the node class; nil for none.
 	Kubelet *awsv1.KubeletConfiguration
-	// MaxPods is how many pods the plan counts on (E-20). It wins over Kubelet.MaxPods.
+	// MaxPods is the number of pods that planning uses (E-20). It wins over Kubelet.MaxPods.
 	MaxPods int64
 	// DNS are the addresses of the cluster's DNS servers, for a Kubelet that names none.
 	DNS []string
-	// Labels are those that the node registers with.
+	// Labels are the labels with which the node registers.
 	Labels map[string]string
 	// Taints are those of the claim, its startup taints and karpenter.sh/unregistered, in this order.
 	Taints []corev1.Taint
-	// LocalStorage makes one volume of the disks that belong to the instance, for pods and images (RAID0).
+	// LocalStorage combines the instance's local disks into one volume for pods and images (RAID0).
 	LocalStorage bool
 }
 
-// Cluster is where a node finds its API server.
+// Cluster says where a node finds its API server.
 type Cluster struct {
 	Name, Endpoint string
-	// CA is the certificates of the API server's authority, PEM in base64.
+	// CA has the certificates of the API server's authority, PEM in base64.
 	CA string
 	// CIDR is the range of the addresses of Services. Only AL2023 needs it.
 	CIDR string
 }
 
-// Error says that a user's part cannot be understood. It never repeats its text.
+// Error means that a user's part cannot be understood. It never repeats its text.
 type Error struct {
-	Part int // of a multipart document, from 1; 0 when it is the whole
-	Line int // in that part, from 1; 0 when it is not known
+	Part int // of a multipart document, from 1; 0 for the whole text
+	Line int // in that part, from 1; 0 when unknown
 	What string
 }
 
@@ -69,7 +69,7 @@ func (e *Error) Error() string {
 	return where + ": " + e.What
 }
 
-// TooLargeError says that user data would be refused.
+// TooLargeError means that EC2 would refuse the user data because of its size.
 type TooLargeError struct{ Size int } // in bytes
 
 // Error implements error.
@@ -79,8 +79,8 @@ func (e *TooLargeError) Error() string {
 		Limit)
 }
 
-// SizeOf returns how many bytes user data has, or would have had if EC2 took as much; known is false when another
-// error kept it from being written. Its arguments are what [AL2023] or [Bottlerocket] returned.
+// SizeOf returns the size of user data in bytes, even if it is too large. known is false if another error prevented
+// it. Its arguments are the results of [AL2023] or [Bottlerocket].
 func SizeOf(text string, err error) (bytes int, known bool) {
 	var large *TooLargeError
 	if errors.As(err, &large) {
@@ -96,7 +96,7 @@ func bounded(text string) (string, error) {
 	return text, nil
 }
 
-// kubelet returns the class's settings with what the plan decides.
+// kubelet returns the class's settings, with those that the plan decides.
 func (n Node) kubelet() awsv1.KubeletConfiguration {
 	var k awsv1.KubeletConfiguration
 	if n.Kubelet != nil {
@@ -111,7 +111,7 @@ func (n Node) kubelet() awsv1.KubeletConfiguration {
 	return k
 }
 
-// labels returns "a=b,c=d", ordered by key.
+// labels returns a text such as "a=b,c=d", ordered by key.
 func (n Node) labels() string {
 	var pairs []string
 	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
