@@ -2,7 +2,7 @@ package convert
 
 import "testing"
 
-// BenchmarkConvert is what a conversion costs an API server's request, without HTTP.
+// BenchmarkConvert measures the cost of a conversion for an API server's request, without HTTP.
 func BenchmarkConvert(b *testing.B) {
 	c := converter(b)
 	pool := decodeText(b,

@@ -24,7 +24,7 @@ func example(t *testing.T, kind, version, spec string, annotations object) objec
 // templated is the spec of a NodePool with this in its template.
 func templated(spec string) string { return `{"template":{"spec":` + spec + `},"disruption":{}}` }
 
-// shown is what stands at a path, as JSON; "" if nothing does.
+// shown returns the value at a path as JSON; "" without one.
 func shown(o object, path string) string {
 	keys := unpointer(path)
 	if value := get(at(o, keys[:len(keys)-1]...), keys[len(keys)-1]); value.present {
@@ -35,7 +35,7 @@ func shown(o object, path string) string {
 
 const ref, inTemplate = "/spec/nodeClassRef", "/spec/template/spec/nodeClassRef"
 
-// V-22: what somebody who reads the other version sees, whatever notes make the way back exact.
+// V-22: what a reader of the other version sees, whatever notes make the way back exact.
 func TestWhatTheOtherVersionSays(t *testing.T) {
 	t.Parallel()
 	ubuntu := object{awsv1.UbuntuCompatibilityAnnotationKey: "amiFamily,blockDeviceMappings,incompatible"}
@@ -82,13 +82,13 @@ func TestWhatTheOtherVersionSays(t *testing.T) {
 			"/spec/blockDeviceMappings", `[{"deviceName":"d"}]`},
 		{"EC2NodeClass", V1, `{"amiFamily":"AL2"}`, nil, "/spec/amiFamily", `"AL2"`},
 		{"EC2NodeClass", V1, `{"amiFamily":"Bottlerocket"}`, ubuntu, "/spec/amiFamily", `"Bottlerocket"`},
-		// What is null is not there.
+		// A null value counts as missing.
 		{"NodePool", V1beta1, `{"disruption":null}`, nil, "/spec/disruption/consolidationPolicy",
 			`"WhenEmptyOrUnderutilized"`},
 	})
 }
 
-// V-22: a reference to a node class says the same in both versions, and a claim says when it expires.
+// V-22: a reference to a node class means the same in both versions, and a claim has its expiry.
 func TestWhatAReferenceSays(t *testing.T) {
 	t.Parallel()
 	kept := func(reference string) object { return object{karpenterv1.NodeClassReferenceAnnotationKey: reference} }
@@ -114,7 +114,7 @@ func TestWhatAReferenceSays(t *testing.T) {
 			`{"apiVersion":"karpenter.k8s.aws/v1beta1","kind":"EC2NodeClass"}`},
 		{"NodeClaim", V1, `{"nodeClassRef":{"kind":"EC2NodeClass","name":"n"}}`, nil, ref,
 			`{"kind":"EC2NodeClass","name":"n"}`},
-		// The annotation counts only while it says what the reference says, in texts.
+		// The annotation counts only while its texts equal the reference.
 		{"NodeClaim", V1, `{"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"n"}}`,
 			kept(`{"name":"n"}`), ref, `{"name":"n"}`},
 		{"NodeClaim", V1, `{"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"n"}}`,
@@ -136,7 +136,7 @@ func TestWhatAReferenceSays(t *testing.T) {
 	})
 }
 
-// saying is what stands at a path of the other version; want is "" where nothing does.
+// saying is the expected value at a path of the other version; want is "" for none.
 type saying struct {
 	kind, from, spec string
 	annotations      object
@@ -160,7 +160,7 @@ func says(t *testing.T, list []saying) {
 	}
 }
 
-// V-21: an edit in one version is read in the other, although a note from before says something else.
+// V-21: an edit in one version is visible in the other, although an older note says something else.
 func TestAnEditIsReadInTheOtherVersion(t *testing.T) {
 	t.Parallel()
 	c := converter(t)
@@ -192,8 +192,7 @@ func TestAnEditIsReadInTheOtherVersion(t *testing.T) {
 	}
 }
 
-// V-22: a NodeClaim takes the expireAfter of a pool that is known; of no pool, and of one that is not known, it never
-// expires.
+// V-22: a NodeClaim takes the expireAfter of a known pool; without a pool, or with an unknown one, it never expires.
 func TestTheExpiryOfAClaim(t *testing.T) {
 	t.Parallel()
 	without, err := New(Config{})
@@ -221,7 +220,7 @@ func TestTheExpiryOfAClaim(t *testing.T) {
 	}
 }
 
-// V-20: the version that an object has already is itself, and a copy.
+// V-20: conversion to the object's own version returns an equal copy.
 func TestTheSameVersionIsTheSameObject(t *testing.T) {
 	t.Parallel()
 	all := converter(t)
@@ -237,8 +236,8 @@ func TestTheSameVersionIsTheSameObject(t *testing.T) {
 	}
 }
 
-// V-23: the kubelet block that a node obeys is that of the right spelling, and else of the other; what is no block is
-// said to be none.
+// V-23: a node's kubelet block is that with the right spelling, otherwise that with the other; an invalid block is
+// reported.
 func TestTheKubeletBlockOfANode(t *testing.T) {
 	t.Parallel()
 	right, wrong := karpenterv1.KubeletCompatibilityAnnotationKey,
@@ -263,8 +262,7 @@ func TestTheKubeletBlockOfANode(t *testing.T) {
 	}
 }
 
-// V-22: what comes out has fields of its version only. An API server takes the others away, and what they said with
-// them.
+// V-22: the result has only fields of its version. An API server would remove others, and their content would be lost.
 func TestAnAnswerHasFieldsOfItsVersionOnly(t *testing.T) {
 	t.Parallel()
 	all := converter(t)
@@ -291,7 +289,7 @@ func TestAnAnswerHasFieldsOfItsVersionOnly(t *testing.T) {
 	}
 }
 
-// V-21, V-24: a note that conversion would not write is none: it changes neither the object nor its labels and
+// V-21, V-24: a note that conversion would not write is ignored: it changes neither the object nor its labels and
 // annotations.
 func TestANoteThatIsNotOursChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -329,8 +327,7 @@ func TestANoteThatIsNotOursChangesNothing(t *testing.T) {
 	}
 }
 
-// V-21: of two notes about items of one list that say the same, each finds an item of its own, also after the list was
-// sorted anew.
+// V-21: two equal notes about items of one list find different items, even after the list was sorted differently.
 func TestNotesFindTheirItems(t *testing.T) {
 	t.Parallel()
 	c := converter(t)
@@ -353,8 +350,8 @@ func TestNotesFindTheirItems(t *testing.T) {
 	}
 }
 
-// V-21: values are equal as API servers and clients take them, and no others are: by this the laws are checked, and
-// notes.
+// V-21: values are equal exactly if API servers and clients treat them as equal. The laws and the notes are checked
+// with this.
 func TestWhatIsEqual(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -381,7 +378,7 @@ func TestWhatIsEqual(t *testing.T) {
 	}
 }
 
-// V-21, V-25: one object is read, with its numbers as they are written, and nothing that looks like one.
+// V-21, V-25: exactly one object is read, with its numbers as written, and nothing that only looks like an object.
 func TestDecodeReadsOneObject(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[string]string{

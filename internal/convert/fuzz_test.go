@@ -9,8 +9,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// plain is an object without the annotations that belong to conversion: a note of ours that does not fit its object is
-// taken away.
+// plain returns an object without the annotations of conversion: our notes that do not fit their object are removed.
 func plain(o object) object {
 	copied := cloneObject(o)
 	annotations := annotationsOf(copied)
@@ -22,9 +21,9 @@ func plain(o object) object {
 	return copied
 }
 
-// FuzzRoundTrip: whatever JSON an object holds, and whatever its annotations claim, nothing panics, what comes out is
-// the same object of the version that was asked for and can be read in it, and converted back it is what it was; no
-// annotation is why an object cannot be converted (V-21, V-24).
+// FuzzRoundTrip: for any JSON in an object and any annotations, nothing panics. The result is the same object in the
+// requested version and can be decoded in it; converted back it is the original. No annotation makes an object
+// unconvertible (V-21, V-24).
 func FuzzRoundTrip(f *testing.F) {
 	for _, spec := range []string{
 		"{}", "[]", "null", `{"template":{"spec":{}}}`,
@@ -100,7 +99,8 @@ func roundTrip(t *testing.T, c *Converter, k *kind, o object, from, to string) {
 	}
 }
 
-// identity is what an API server demands of an answer: all but what the object holds, its labels and its annotations.
+// identity returns what an API server requires to be unchanged: everything except the object's content, labels and
+// annotations.
 func identity(o object) object {
 	group, _, _ := strings.Cut(text(o, "apiVersion"), "/")
 	metadata := cloneObject(at(o, "metadata"))
@@ -109,8 +109,7 @@ func identity(o object) object {
 	return object{"group": group, "kind": o["kind"], "metadata": metadata}
 }
 
-// FuzzReview: whatever is sent to the door, nothing panics, and an answer has as many objects as were asked for, or a
-// reason (V-24).
+// FuzzReview: no request panics, and an answer has as many objects as the request, or a reason (V-24).
 func FuzzReview(f *testing.F) {
 	f.Add([]byte(
 		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"karpenter.sh/v1","objects":[` +

@@ -108,7 +108,7 @@ func sometimes(r *rapid.T) bool { return rapid.IntRange(0, 2).Draw(r, "sometimes
 
 func sample(r *rapid.T, values ...string) string { return rapid.SampledFrom(values).Draw(r, "sample") }
 
-// texts are values for fields whose text means something, by the name of the field.
+// texts are values for fields with a meaningful text, by field name.
 var texts = map[string][]string{
 	"expireAfter": {"720h", "Never", "30d", "1h30m"}, "consolidateAfter": {"0s", "30s", "Never", "1h"},
 	"duration":               {"8h", "1h30m"},
@@ -190,7 +190,7 @@ func (g generator) fields(r *rapid.T, name string, s object) object {
 	return o
 }
 
-// unknown adds fields that no version has, some of which differ from a known one in their case only.
+// unknown adds fields that no version has; some differ from a known one only in case.
 func unknown(r *rapid.T, o object) {
 	for _, path := range [][]string{{}, {"spec"}, {"status"}, {"spec", "template"}, {"spec", "disruption"},
 		{"spec", "nodeClassRef"}} {
@@ -202,8 +202,8 @@ func unknown(r *rapid.T, o object) {
 	}
 }
 
-// serve does to an object of a version what an API server does when it reads or takes it: defaults, and no unknown
-// fields.
+// serve changes an object of a version like an API server that reads or receives it: it sets defaults and removes
+// unknown fields.
 func (g generator) serve(k *kind, o object) object {
 	served := cloneObject(o)
 	k.finish(served, cloneObject(annotationsOf(o)), g.version)

@@ -19,7 +19,7 @@ func decodeText(t testing.TB, content string) object {
 	return o
 }
 
-// brokenPool is a NodePool of v1beta1 that an older CRD let in.
+// brokenPool is an invalid NodePool of v1beta1 that an older CRD accepted.
 const brokenPool = `{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"name":"broken","uid":"7","annotations":{"a":"b"}},
 "spec":{"disruption":{"expireAfter":"banana","budgets":[{"nodes":"5"}]},"limits":{"cpu":"100"},
 "template":{"spec":{"requirements":[],"nodeClassRef":{"name":"default","kind":"EC2NodeClass"},"taints":[{"key":"a","effect":"NoSchedule"}]}}}}`
@@ -64,8 +64,8 @@ func TestAListWithABrokenObjectHasTheOthers(t *testing.T) {
 	}
 }
 
-// V-24: whatever is wrong with an object, what stands for it can be read, and is again what it was when it is
-// converted back; also after an API server has set defaults. Once its spec is edited, the edit counts.
+// V-24: for any error in an object, its stand-in can be decoded, and becomes the original when converted back, even
+// after an API server has set defaults. Once its spec is edited, the edit counts.
 func TestWhatStandsForABrokenObjectKeepsIt(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(r *rapid.T, c *Converter, g, other generator) {
@@ -184,7 +184,8 @@ func TestProblemsNameFieldValueAndWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// V-24: nor does the annotation that holds one, made to give the object an annotation that no API server takes.
+// V-24: if the annotation that holds the original is forged to contain an annotation that no API server accepts, the
+// object does not get it.
 func TestAHeldObjectByHandGetsNoAnnotations(t *testing.T) {
 	t.Parallel()
 	c := converter(t)
@@ -201,8 +202,8 @@ func TestAHeldObjectByHandGetsNoAnnotations(t *testing.T) {
 	}
 }
 
-// V-24: what stands for an object that is too large has no more annotations than an API server takes, and as much of
-// them as there is room for.
+// V-24: the stand-in of an object that is too large has no more annotations than an API server accepts, and as many
+// of them as fit.
 func TestWhatStandsForALargeObjectHasRoom(t *testing.T) {
 	t.Parallel()
 	c := converter(t)
@@ -277,9 +278,8 @@ func TestARequestWithoutSenseIsRefused(t *testing.T) {
 	}
 }
 
-// V-24: whatever an annotation of ours was made to say by hand, the object is converted as if it were not there: it is
-// not held, keeps its name and its kind, and is again what it was on the way back. Otherwise one annotation could
-// block the list of all objects.
+// V-24: an annotation of ours that was forged by hand is ignored: the object is not held, keeps its name and kind, and
+// becomes the original on the way back. Otherwise one annotation could block the list of all objects.
 func TestANoteByHandNeverMakesAnObjectFail(t *testing.T) {
 	t.Parallel()
 	c := converter(t)

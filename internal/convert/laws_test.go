@@ -79,7 +79,7 @@ func TestARoundTripGivesBackAnEqualObject(t *testing.T) {
 	})
 }
 
-// V-21: the same with an API server between, which sets defaults and takes away unknown fields whenever it reads.
+// V-21: the same with an API server in between, which sets defaults and removes unknown fields on every read.
 func TestARoundTripThroughAnAPIServerGivesBackAnEqualObject(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(r *rapid.T, c *Converter, g, other generator) {
@@ -92,7 +92,7 @@ func TestARoundTripThroughAnAPIServerGivesBackAnEqualObject(t *testing.T) {
 	})
 }
 
-// V-21: what is written in one version is read back in it, whatever notes it carries from before: the field wins.
+// V-21: what is written in one version is read back in it, whatever older notes the object has: the field wins.
 func TestAnEditIsReadBackAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(r *rapid.T, c *Converter, g, other generator) {

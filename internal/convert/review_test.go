@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// V-24: a request that cannot be answered is refused in the words of the API server's protocol, with no objects and
-// nothing held, although some of its objects could be converted.
+// V-24: an invalid request is refused in the form of the API server's protocol, with no objects and nothing held, even
+// if some of its objects could be converted.
 func TestAFailureIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	all := converter(t)
@@ -21,7 +21,7 @@ func TestAFailureIsAnAnswer(t *testing.T) {
 	}
 }
 
-// V-24: how large a review may be, to the byte and to the object, and how much of a wrong one is shown.
+// V-24: the exact bounds of a review in bytes and objects, and how much of an invalid one is shown.
 func TestHowLargeAReviewMayBe(t *testing.T) {
 	t.Parallel()
 	c := converter(t)
@@ -48,7 +48,7 @@ func TestHowLargeAReviewMayBe(t *testing.T) {
 	}
 }
 
-// V-20: an object of another group or of a version that nobody knows is not taken for one of ours.
+// V-20: an object of another group or of an unknown version is not treated as one of ours.
 func TestOtherVersionsAreNotConverted(t *testing.T) {
 	t.Parallel()
 	all := converter(t)

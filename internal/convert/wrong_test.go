@@ -9,7 +9,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// V-24: every type of a field is checked, and said in words: what is wrong, where, and what is allowed.
+// V-24: every type of a field is checked, and the error says what is wrong, where, and what is allowed.
 func TestEachTypeIsChecked(t *testing.T) {
 	t.Parallel()
 	all := converter(t)
@@ -54,7 +54,7 @@ func TestEachTypeIsChecked(t *testing.T) {
 		{"EC2NodeClass", V1beta1, `{"role":7}`, `spec.role is 7: it must be a string`},
 		{"EC2NodeClass", V1, `{"kubelet":{"featureGates":{"A":true},"maxPods":"x"}}`,
 			`spec.kubelet.maxPods is "x": it must be a whole number of at most 32 bits`},
-		// What nothing is wrong with.
+		// Valid objects.
 		{"NodePool", V1beta1, `{"weight":null,"limits":null,"disruption":{"budgets":null}}`, ""},
 		{"NodePool", V1beta1, templated(`{"taints":[null]}`), ""},
 		{"NodePool", V1beta1, `{"weight":2000000000}`, ""},
@@ -148,7 +148,7 @@ func TestHowMuchIsTold(t *testing.T) {
 	}
 }
 
-// V-24: what only decoding finds is told too, without a field, and the object is held.
+// V-24: an error that only decoding finds is reported too, without a field, and the object is held.
 func TestWhatOnlyDecodingFinds(t *testing.T) {
 	t.Parallel()
 	all := converter(t)
@@ -161,8 +161,8 @@ func TestWhatOnlyDecodingFinds(t *testing.T) {
 	}
 }
 
-// V-24: what stands for an object is at rest, and has what its version requires, whatever part of the object is there;
-// what can be read of it stays.
+// V-24: the stand-in of an object causes no action, and has what its version requires, whatever parts the object
+// has; its readable parts stay.
 func TestWhatStandsForWhat(t *testing.T) {
 	t.Parallel()
 	all := converter(t)
@@ -236,7 +236,7 @@ func TestWhatStandsForWhat(t *testing.T) {
 	}
 }
 
-// V-24: the condition of what stands for an object says why, in 1024 bytes.
+// V-24: the condition of a stand-in gives the reason, in at most 1024 bytes.
 func TestTheConditionIsShort(t *testing.T) {
 	t.Parallel()
 	all := converter(t)
@@ -254,7 +254,7 @@ func TestTheConditionIsShort(t *testing.T) {
 	}
 }
 
-// V-24: an object that already has annotations of a held one is held with them, and gets them back.
+// V-24: an object that already has annotations of a held object is held with them, and gets them back.
 func TestAHeldObjectKeepsAnnotationsOfTheSameName(t *testing.T) {
 	t.Parallel()
 	all := converter(t)

@@ -36,7 +36,7 @@ func class(name string, selectors ...resourcev1.DeviceSelector) *resourcev1.Devi
 	}}
 }
 
-// classOf is a class for devices of a kind, called as the kind is.
+// classOf returns a class for devices of a kind, with the name of the kind.
 func classOf(kind string) *resourcev1.DeviceClass { return class(kind, kindIs(kind)...) }
 
 func device(name string, attributes ...string) resourcev1.Device {
@@ -49,7 +49,7 @@ func device(name string, attributes ...string) resourcev1.Device {
 	return d
 }
 
-// sliceOn is all that a driver publishes of a node.
+// sliceOn returns everything that a driver publishes for a node.
 func sliceOn(node string, list ...resourcev1.Device) *resourcev1.ResourceSlice {
 	return &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-" + node},
 		Spec: resourcev1.ResourceSliceSpec{
@@ -117,8 +117,8 @@ func with(objects ...any) *devices.State {
 	return devices.New(all, devices.NewSelectors())
 }
 
-// published makes objects of an inventory: each claim that is allocated has a device of its own beside those that are
-// free.
+// published returns the objects of an inventory: each allocated claim has its own device, in addition to the free
+// ones.
 func published(inventory enginetest.Inventory) cluster.Devices {
 	var objects []any
 	kinds, on := map[string]bool{}, map[string][]resourcev1.Device{}

@@ -33,7 +33,7 @@ func on(d cluster.Devices, claims ...string) string {
 	return strings.Join(enginetest.Serving(d, []string{"n1", "n2", "n3"}, claims...), " ")
 }
 
-// K-42. What claims can ask for is what the allocator of kube-scheduler finds.
+// K-42. Claims can request exactly what the allocator of kube-scheduler finds.
 func TestK42_WhatClaimsAskFor(t *testing.T) {
 	t.Parallel()
 	gpu := func(name, model, numa string) resourcev1.Device {
@@ -96,8 +96,7 @@ func tainted(d resourcev1.Device) resourcev1.Device {
 	return d
 }
 
-// K-42. Devices that are attached by the network belong to all nodes of a selector, and are counted once for all of
-// them.
+// K-42. Devices attached by the network belong to all nodes of a selector, and count once for all of them.
 func TestK42_DevicesOfManyNodes(t *testing.T) {
 	t.Parallel()
 	shared := sliceOn("", device("d0", "kind", "disk"))
@@ -167,7 +166,7 @@ func TestK42_PartsOfDevices(t *testing.T) {
 	}
 }
 
-// K-42. What is wrong is told with the names of claim, request and class, and the selector.
+// K-42. Errors name claim, request and class, and the selector.
 func TestK42_ProblemsAreTold(t *testing.T) {
 	t.Parallel()
 	gpu := sliceOn("n1", device("g0", "kind", "gpu", "model", "a"), device("i0", "kind", "nic"))
@@ -263,7 +262,7 @@ func TestK42_ASearchHasABound(t *testing.T) {
 	}
 }
 
-// K-42. A claim that is allocated says where.
+// K-42. The reason names the nodes to which a claim is allocated.
 func TestK42_AnAllocatedClaimSaysWhere(t *testing.T) {
 	t.Parallel()
 	_, why := with(classOf("gpu"), allocated(claim("c", exactly("g", "gpu", 1)), "n1", "g0")).Place(
@@ -280,8 +279,7 @@ func TestK42_AnAllocatedClaimSaysWhere(t *testing.T) {
 	}
 }
 
-// K-42. Where devices are only counted, the devices of scripts and the allocator of kube-scheduler say the same, pod
-// after pod.
+// K-42. If devices are only counted, the devices of scripts and the allocator of kube-scheduler agree, pod after pod.
 func TestK42_ScriptsAndTheAllocatorAgree(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"gpu", "nic"}
@@ -381,7 +379,7 @@ func TestK42_WhereTheAllocatorFails(t *testing.T) {
 	}
 }
 
-// nodes are those on which only devices could be missing.
+// nodes are the nodes that can only lack devices.
 func nodes(names ...string) iter.Seq[*cluster.Node] {
 	return func(yield func(*cluster.Node) bool) {
 		for _, name := range names {

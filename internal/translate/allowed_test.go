@@ -8,7 +8,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// D-08: what budgets allow, less what is under way; which of them decides; and when the clock changes that.
+// D-08: how many disruptions budgets still allow; which budget decides; and when time changes that.
 func TestAllowedDisruptions(t *testing.T) {
 	t.Parallel()
 	monday := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)

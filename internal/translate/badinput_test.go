@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// X-09, P-12: what the API server lets through, or an older one let through, gets an error that names the field, the
-// value and what is allowed, and a pod that cannot be understood is told so (docs/bad-input.md). None of it panics.
+// X-09, P-12: invalid input that this or an older API server accepts gets an error with field, value and what is
+// allowed, and an invalid pod gets an event (docs/bad-input.md). Nothing panics.
 func TestBadPodsAreNamed(t *testing.T) {
 	t.Parallel()
 	required := func(op corev1.NodeSelectorOperator, values ...string) func(*corev1.Pod) {
@@ -108,8 +108,7 @@ func apartFrom(selector *metav1.LabelSelector) *corev1.Affinity {
 		}}}}
 }
 
-// A term that cannot be understood beside one that can is left out, and named; a negative request beside it still
-// blocks.
+// An invalid term beside a valid one is left out, and named; a negative request beside it still blocks.
 func TestOneBadTermOfTwo(t *testing.T) {
 	t.Parallel()
 	pod := waitingPod()
@@ -131,8 +130,8 @@ func TestOneBadTermOfTwo(t *testing.T) {
 	}
 }
 
-// X-09, L-02: limits that an older CRD let through. The pool launches nothing, says why, and none of its nodes is in
-// excess of a limit that is none.
+// X-09, L-02: invalid limits that an older CRD accepted. The pool launches nothing and says why. None of its nodes
+// exceeds an invalid limit.
 func TestBadLimitsAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -190,7 +189,7 @@ func TestEnormousQuantities(t *testing.T) {
 	}
 }
 
-// Ten thousand requirements, and one with ten thousand values, are a matter of milliseconds.
+// Ten thousand requirements, and one with ten thousand values, take milliseconds.
 func TestTenThousandRequirements(t *testing.T) {
 	t.Parallel()
 	pool := readyPool()

@@ -36,7 +36,7 @@ func sources(t *testing.T) func(kind, name string) *translate.BufferSource {
 	}
 }
 
-// K-35: for how many pods a buffer has room, and why it has none.
+// K-35: how many pods a buffer keeps room for, and why it keeps none.
 func TestK35_WhatABufferAsksFor(t *testing.T) {
 	t.Parallel()
 	for spec, want := range map[string]struct {

@@ -113,8 +113,8 @@ func TestMinimumCountIsCutToTheList(t *testing.T) {
 	}
 }
 
-// V-23: the kubelet block that a pool keeps from v1beta1 goes with its claims, so that who launches them can obey it.
-// No other annotation of the pool does, and its drift hash does not change.
+// V-23: claims get the kubelet block that their pool keeps from v1beta1, so that the provider can apply it. They get
+// no other annotation of the pool, and the pool's drift hash does not change.
 func TestAClaimCarriesTheKubeletBlockOfItsPool(t *testing.T) {
 	t.Parallel()
 	pool := kwokPool()
@@ -128,8 +128,8 @@ func TestAClaimCarriesTheKubeletBlockOfItsPool(t *testing.T) {
 	}
 }
 
-// K-28: a claim has no unit that Karpenter cannot read, whatever its pool is written in; it means the same, and other
-// texts stay as they are.
+// K-28: a claim has no unit that Karpenter cannot read, whatever units its pool has. The meaning is the same, and
+// other texts stay unchanged.
 func TestK28_ClaimsHaveKarpentersUnits(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"30d": "720h", "1d30m": "24h30m", "90m": "90m", "Never": "Never"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// K-55. What a file of commitments says.
+// K-55. The content of a valid file of commitments.
 func TestK55_CommitmentsAreRead(t *testing.T) {
 	t.Parallel()
 	list, err := translate.Commitments([]byte(`
@@ -42,7 +42,7 @@ commitments:
 	}
 }
 
-// K-55. What cannot be understood is said with its place, its value and what is allowed, all of it at once.
+// K-55. Errors have position, value and what is allowed, and all are reported at once.
 func TestK55_CommitmentsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	refused := func(text, want string) {

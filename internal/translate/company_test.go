@@ -7,8 +7,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// E-29, E-35: claims are of one company when they ask for the same in one plan; what stands on a claim is read again,
-// and what others wrote is not believed.
+// E-29, E-35: equal claims of one plan are a company. The annotation is read back from a claim; what others have
+// written there is ignored.
 func TestCompanies(t *testing.T) {
 	t.Parallel()
 	of := func(name, team string) *karpenterv1.NodeClaim {

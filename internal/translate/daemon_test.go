@@ -22,7 +22,8 @@ func limited(amount string) corev1.Container {
 	return corev1.Container{Resources: corev1.ResourceRequirements{Limits: cpus(amount)}}
 }
 
-// P-06: a template asks for what its pods will: the API server fills in pods, and leaves templates as they are.
+// P-06: a template's requests are those of its future pods: the API server fills in defaults in pods, but not in
+// templates.
 func TestDaemonsAskForWhatTheirPodsAreGiven(t *testing.T) {
 	t.Parallel()
 	always := corev1.ContainerRestartPolicyAlways
@@ -82,7 +83,7 @@ func TestDaemonsAskForWhatTheirPodsAreGiven(t *testing.T) {
 	}
 }
 
-// P-06: a pod shows what admission adds. Only the selection differs: its controller has put one node in its place.
+// P-06: a pod shows what admission adds. Only its node selection differs: its controller has replaced it by one node.
 func TestAWitnessKeepsTheSelectionOfItsTemplate(t *testing.T) {
 	t.Parallel()
 	selection := func(key, value string, fields bool) *corev1.Affinity {

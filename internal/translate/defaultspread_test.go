@@ -76,7 +76,7 @@ func TestDefaultSpreadSelectsByServicesAndOwner(t *testing.T) {
 	}
 }
 
-// P-03: what a kube-scheduler does that is not configured is to ask, and never to refuse.
+// P-03: the defaults of a kube-scheduler without configuration are preferences, never hard constraints.
 func TestSystemDefaultSpreadOnlyAsks(t *testing.T) {
 	t.Parallel()
 	for _, none := range []string{"", "None", "[]"} {

@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// K-41. A pod that asks for devices, for itself or for one of its containers, has a shape that no node satisfies, and
-// says so; what is wrong with the pod comes before. A DaemonSet whose pods ask for some counts nowhere.
+// K-41. A pod that requests devices, for itself or for a container, has a shape that no node satisfies, with a reason;
+// other errors of the pod come first. A DaemonSet whose pods request devices counts on no node.
 func TestK41_PodsThatAskForDevices(t *testing.T) {
 	t.Parallel()
 	gpu, nic := corev1.PodResourceClaim{Name: "gpu"}, corev1.PodResourceClaim{Name: "nic"}
@@ -63,8 +63,8 @@ func TestK41_PodsThatAskForDevices(t *testing.T) {
 	}
 }
 
-// K-42. Where devices are looked at, a pod asks for those of the claims that it has: named, or made from a template
-// for it. One that runs has them, and stays; what is wrong with a pod comes first.
+// K-42. With support for devices, a pod requests those of its claims: named ones, or those made from a template for
+// it. A running pod has its devices, and stays; errors of a pod come first.
 func TestK42_PodsAskByTheirClaims(t *testing.T) {
 	t.Parallel()
 	name, template := "shared", "gpus"

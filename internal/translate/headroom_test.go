@@ -21,8 +21,8 @@ func poolWith(annotations ...string) *karpenterv1.NodePool {
 	return pool
 }
 
-// K-54. What the annotations of a floor and of headroom may say, and what is said of all else: the annotation, its
-// value and what is allowed. What is not understood keeps no room and no node.
+// K-54. Valid values of the annotations for a floor and for headroom, and the errors for others: annotation, value and
+// what is allowed. An invalid value keeps no room and no node.
 func TestK54_WhatTheAnnotationsSay(t *testing.T) {
 	t.Parallel()
 	for value, fault := range map[string]string{
@@ -87,7 +87,7 @@ func TestK54_WhatTheAnnotationsSay(t *testing.T) {
 	}
 }
 
-// K-54, K-56. A schedule goes by its own clock, daylight saving included, and tells when it changes next.
+// K-54, K-56. A schedule follows its own time zone, daylight saving included, and returns its next change.
 func TestK54_HeadroomBySchedule(t *testing.T) {
 	t.Parallel()
 	h, err := translate.HeadroomOf(poolWith(karpenterv1.HeadroomAnnotationKey, "10%",
@@ -143,7 +143,7 @@ func newRoom(t *testing.T, text string) *room {
 	return &room{t: t, space: resources.NewSpace(), asked: asked, now: time.Unix(1_000_000, 0)}
 }
 
-// of returns for how many pods there is room after a while, by the cores in milli that they request: "1000×3 500×2".
+// of returns how many pods there is room for after some time, by requested millicores: "1000×3 500×2".
 func (r *room) of(after time.Duration, milliAndPods ...int) string {
 	r.t.Helper()
 	r.now = r.now.Add(after)
@@ -172,7 +172,7 @@ func (r *room) want(want string, after time.Duration, milliAndPods ...int) {
 	}
 }
 
-// K-54. A share of the pods that run, of each shape in its proportion, rounded up as a whole.
+// K-54. A share of the running pods, of each shape in proportion; only the sum is rounded up.
 func TestK54_AShareOfWhatRuns(t *testing.T) {
 	t.Parallel()
 	newRoom(t, "10%").want("", 0)
@@ -183,8 +183,8 @@ func TestK54_AShareOfWhatRuns(t *testing.T) {
 	newRoom(t, "150%").want("250×6", 0, 250, 4)
 }
 
-// K-54. Amounts are filled with pods of the mix as far as they go, and with small ones beyond; never with more than
-// was asked.
+// K-54. Amounts are filled with pods of the mix as far as possible, and with small ones for the rest; never with more
+// than requested.
 func TestK54_Amounts(t *testing.T) {
 	t.Parallel()
 	newRoom(t, "cpu=3").want("1000×3", 0)
@@ -207,8 +207,8 @@ func TestK54_Amounts(t *testing.T) {
 	}
 }
 
-// K-54. Headroom rises at once and falls after a quarter of an hour, to the most that was wanted meanwhile: what comes
-// and goes every few minutes changes nothing. Its shapes follow as slowly, unless twice as many pods run.
+// K-54. Headroom rises at once. It falls after a quarter of an hour, to the maximum in that time: so jobs that come
+// and go every few minutes change nothing. Its shapes follow as slowly, unless twice as many pods run.
 func TestK54_HeadroomDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, "10%")
@@ -236,8 +236,8 @@ func TestK54_HeadroomDoesNotFlap(t *testing.T) {
 	r.want("1000×16 500×6", time.Minute, 500, 50, 1000, 170) // twice as many are another load
 }
 
-// K-54. Room is for nodes of the pool, for pods as they run there: without what ties them to others, volumes, ports
-// and names.
+// K-54. Headroom is for nodes of the pool, and for pods like those that run there, but without constraints on other
+// pods, volumes, ports and names.
 func TestK54_TheShapesOfHeadroom(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, "10%")

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// B-20: a pool says what its nodes cost beside their price; one that says nothing, or what cannot be understood, has
-// the usual, and the fault names annotation, value and what is allowed.
+// B-20: a pool can set the cost of its nodes beside their price. Without a value, or with an invalid one, the default
+// applies; the error names annotation, value and what is allowed.
 func TestWhatANodeCostsBesideItsPrice(t *testing.T) {
 	t.Parallel()
 	const usual = resources.Money(7000)

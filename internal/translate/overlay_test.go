@@ -89,7 +89,7 @@ func priceIn(c catalog.Catalog, name, zone, capacityType string) resources.Money
 	return resources.Unpriced
 }
 
-// P-11: an overlay makes prices others; it chooses offerings by what they are.
+// P-11: an overlay changes prices of the offerings that it selects.
 func TestAnOverlayChangesPrices(t *testing.T) {
 	t.Parallel()
 	spot := choosing("karpenter.sh/capacity-type", corev1.NodeSelectorOpIn, "spot")
@@ -137,7 +137,7 @@ func TestAnOverlayChangesPrices(t *testing.T) {
 	}
 }
 
-// P-11: what an overlay is about: labels of the type, of the offering, and of the pool.
+// P-11: an overlay selects by labels of the type, of the offering, and of the pool.
 func TestAnOverlayChoosesByLabels(t *testing.T) {
 	t.Parallel()
 	c := twoTypes()
@@ -199,7 +199,7 @@ func TestAnOverlayChangesCapacity(t *testing.T) {
 	}
 }
 
-// P-11: of overlays that change the same thing the heavier holds, each thing for itself.
+// P-11: of overlays that change the same value, the one with the higher weight applies, for each value separately.
 func TestTheHeavierOverlayHolds(t *testing.T) {
 	t.Parallel()
 	list := compiled(t, overlay("light", priced("1")),
@@ -214,8 +214,8 @@ func TestTheHeavierOverlayHolds(t *testing.T) {
 	}
 }
 
-// P-11: equal weights that change the same thing are a conflict: the first by name holds, and the other says whom it
-// meets, and has no effect anywhere.
+// P-11: equal weights that change the same value are a conflict: the first by name applies. The other names the one it
+// conflicts with, and has no effect anywhere.
 func TestOverlaysOfOneWeightConflict(t *testing.T) {
 	t.Parallel()
 	m5 := choosing("family", corev1.NodeSelectorOpIn, "m5")
@@ -253,8 +253,8 @@ func TestOverlaysOfOneWeightConflict(t *testing.T) {
 	}
 }
 
-// K-46: capacity is the whole type's, also of an overlay that chooses some of its offerings, which says so. One that
-// finds nothing says so, too.
+// K-46: capacity applies to the whole type, even if an overlay selects only some of its offerings; the overlay says
+// so. One that selects nothing says so, too.
 func TestK46_CapacityOfSomeOfferingsIsTheWholeTypes(t *testing.T) {
 	t.Parallel()
 	zone := choosing("topology.kubernetes.io/zone", corev1.NodeSelectorOpIn, "a")
@@ -275,7 +275,7 @@ func TestK46_CapacityOfSomeOfferingsIsTheWholeTypes(t *testing.T) {
 	}
 }
 
-// P-11, V-02: a bad value names its field, the value and what is allowed, also where the CRD let it pass.
+// P-11, V-02: the error for an invalid value names field, value and what is allowed, even if the CRD accepted it.
 func TestABadOverlayNamesItsField(t *testing.T) {
 	t.Parallel()
 	both := func(s *karpenterv1alpha1.NodeOverlaySpec) { priced("1")(s); adjusted("+1")(s) }

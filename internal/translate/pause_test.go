@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// TestU27_WhatTheSwitchSays: a pause ends at its time and not a second earlier; what cannot be understood holds up and
-// is told; what was written before there was an end means what it meant.
+// TestU27_WhatTheSwitchSays: a pause ends at its time and not a second earlier. An invalid value pauses and is
+// reported. Values from before there was an end keep their meaning.
 func TestU27_WhatTheSwitchSays(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)

@@ -306,7 +306,7 @@ func TestDaemonsTolerateWhatTheirControllerAdds(t *testing.T) { // P-06, P-08
 	}
 }
 
-// K-50: what a pod says of the cost of its disruption counts before what it says of its deletion.
+// K-50: a pod's disruption cost takes precedence over its deletion cost.
 func TestK50_WhatADisruptionCosts(t *testing.T) {
 	t.Parallel()
 	const ours, theirs = "karpenter.sh/disruption-cost", "controller.kubernetes.io/pod-deletion-cost"

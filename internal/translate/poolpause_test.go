@@ -14,7 +14,7 @@ import (
 )
 
 // K-52. What each value of the annotation stops: launches by the pool's picture, disruption by a budget of 0 for every
-// reason and by holding back trims. A word that nobody knows stops both, and is named.
+// reason and by holding back trims. An unknown word stops both, and is named.
 func TestK52_WhatAPauseStops(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]struct {

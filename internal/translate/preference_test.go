@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// P-05: every kind of preference reaches the shape; what cannot be understood is left out and hinders nothing.
+// P-05: every kind of preference is in the shape; invalid ones are left out and block nothing.
 func TestPreferences(t *testing.T) {
 	t.Parallel()
 	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}

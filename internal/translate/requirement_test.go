@@ -48,7 +48,7 @@ func TestRequirementThatCannotBeReadAllowsNothing(t *testing.T) {
 	}
 }
 
-// What is written to a claim reads back as the same set, a contradiction included.
+// Requirements written to a claim read back as the same set, even a contradiction.
 func TestRequirementsThereAndBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

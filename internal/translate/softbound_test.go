@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// L-40, D-12: which pools go down to their soft limit within budgets: those that it bounds, and not the hard limit or
-// the replicas, and that have no mark for this very limit.
+// L-40, D-12: which pools shrink to their soft limit within budgets: those bounded by it, not by the hard limit or the
+// replicas, and without a mark for this limit.
 func TestWhichPoolsAreGentle(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// fill sets a field and all below it to something. What recurses is filled a few levels deep.
+// fill sets a field and everything below it to some value. Recursive types are filled a few levels deep.
 func fill(v reflect.Value, depth int) {
 	if depth == 0 {
 		return
@@ -56,8 +56,8 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// B-22: whatever field a pod has beside those of an ordinary one, planning sees the same of what is kept of it: as a
-// pod, and as the template of a DaemonSet.
+// B-22: whatever further field a pod has, planning sees the same in its stripped copy: as a pod, and as the template
+// of a DaemonSet.
 func TestB22_WhatIsSparedChangesNoPlan(t *testing.T) {
 	t.Parallel()
 	ordinary := func() *corev1.Pod {
@@ -155,7 +155,7 @@ func resize(status *corev1.ContainerStatus) {
 	status.AllocatedResources, status.Resources = more, &corev1.ResourceRequirements{Requests: more}
 }
 
-// seen is what planning sees of a pod, and of DaemonSets whose template it is.
+// seen returns what planning sees of a pod, and of DaemonSets with the pod as template.
 func seen(pod *corev1.Pod) (all []any) {
 	space, now := resources.NewSpace(), time.Unix(1_800_000_000, 0)
 	asPod, err := translate.Pod(space, pod, now)
@@ -180,8 +180,8 @@ func isNode(object any) bool {
 	return is
 }
 
-// B-22: of a workload its template is spared as a pod is, of a node its images; what is no object is returned as it
-// is.
+// B-22: a workload's template is stripped like a pod, and a node loses its images; a value that is no object is
+// returned unchanged.
 func TestB22_WhatIsSparedOfOtherKinds(t *testing.T) {
 	t.Parallel()
 	spec := corev1.PodSpec{

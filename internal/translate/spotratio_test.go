@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// K-55. What the annotation joiner.sh/spot-ratio says; a fault is told and allows any mix.
+// K-55. Values of the annotation joiner.sh/spot-ratio; an invalid one is reported and allows any mix.
 func TestK55_TheSpotRatioIsRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"70%": 30, "0%": 100, "100%": 0, "5%": 95, "99%": 1,

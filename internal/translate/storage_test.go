@@ -29,8 +29,8 @@ func sized(name, class, size string) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// K-58, K-59: what a claim without a volume wants of its node: nothing where its class makes volumes and nobody says
-// how much is left.
+// K-58, K-59: what a claim without a volume requires of its node: nothing if its class provisions volumes and no
+// remaining storage is published.
 func TestK58_WhatClaimsWithoutAVolumeWant(t *testing.T) {
 	t.Parallel()
 	block := corev1.PersistentVolumeBlock
@@ -95,7 +95,7 @@ func TestK59_AVolumeThatIsKeptForAClaim(t *testing.T) {
 	}
 }
 
-// K-59: a volume that others use too, or that another node has, counts once on a node; others are requests.
+// K-59: a volume that other pods use too, or that another node has, counts once per node; other volumes are requests.
 func TestK59_VolumesThatCountOnce(t *testing.T) {
 	t.Parallel()
 	s := storageOf(volumeClaim("own", "pv-1", ""), volumeIn("pv-1"), volumeClaim("shared", "pv-2", ""),
@@ -152,7 +152,7 @@ func TestK59_FreeVolumes(t *testing.T) {
 	}
 }
 
-// K-58: what a driver has left, and where.
+// K-58: a driver's remaining storage, and where it is.
 func TestK58_WhatDriversHaveLeft(t *testing.T) {
 	t.Parallel()
 	s := storageOf(storageClass("fast", "csi.fast", waits), storageClass("plain", "csi.plain", waits))
@@ -208,7 +208,7 @@ func TestK59_VolumesOfDaemonSets(t *testing.T) {
 	}
 }
 
-// K-59: what a type states counts as long as CSINode does not name the driver, also once the node is initialized.
+// K-59: the type's limit counts as long as CSINode does not name the driver, even on an initialized node.
 func TestK59_StatedLimitsCountUntilTheDriverIsThere(t *testing.T) {
 	t.Parallel()
 	claim := claimOf("Launched", "Registered", "Initialized")
@@ -239,7 +239,7 @@ func TestK59_StatedLimitsCountUntilTheDriverIsThere(t *testing.T) {
 	}
 }
 
-// K-58: the claim says which drivers its pods wait for, and asks its provider for no storage.
+// K-58: the claim names the drivers that its pods wait for, and requests no storage from its provider.
 func TestK58_ClaimsSayWhichDriversTheyNeed(t *testing.T) {
 	t.Parallel()
 	space := resources.NewSpace()
@@ -263,7 +263,7 @@ func TestK58_ClaimsSayWhichDriversTheyNeed(t *testing.T) {
 	}
 }
 
-// K-59, X-09: a label that is neither true nor false counts as not given, and is told.
+// K-59, X-09: a label that is neither true nor false counts as missing, and is reported.
 func TestK59_TheLabelOfPoolsWithLocalVolumes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"true": true, "false": false, "yes": false} {

@@ -27,7 +27,7 @@ func filled(nodes int) *Store {
 	return s
 }
 
-// What B-04 starts with: a warm store takes in one event and gives a picture.
+// The start of B-04: a warm store processes one event and returns a picture.
 func BenchmarkSnapshotAfterOnePodEvent(b *testing.B) {
 	for _, nodes := range []int{500, 5000, 20000} {
 		b.Run(fmt.Sprint(nodes), func(b *testing.B) {

@@ -32,8 +32,8 @@ func named[T client.Object](o T, name, version string) T {
 	return o
 }
 
-// K-35, K-37: the picture has a pod for each that a buffer has room for, and follows what the buffer refers to, in
-// whatever order the watches tell.
+// K-35, K-37: the picture has a pod for each one that a buffer keeps room for. It follows the objects that the buffer
+// refers to, in any order of events.
 func TestK37_ThePictureHasTheRoomThatBuffersAskFor(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Now: newClock().Now})
@@ -108,8 +108,8 @@ func TestK37_ThePictureHasTheRoomThatBuffersAskFor(t *testing.T) {
 	}
 }
 
-// K-35: a ReplicaSet that a Deployment makes is not what a buffer may refer to: others come in its place. One of a
-// user's own is.
+// K-35: a buffer may not refer to a ReplicaSet of a Deployment, since others replace it. It may refer to a user's own
+// ReplicaSet.
 func TestK35_TheReplicaSetOfADeploymentIsNoReference(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Now: newClock().Now})
@@ -135,7 +135,7 @@ func TestK35_TheReplicaSetOfADeploymentIsNoReference(t *testing.T) {
 	}
 }
 
-// K-04: where the gate is off nothing is planned for buffers, and nothing of them is asked for.
+// K-04: with the gate off nothing is planned for buffers, and their objects are not watched.
 func TestK04_WithoutTheGateThereAreNoBuffers(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Now: newClock().Now, Off: Off{Buffers: true}})

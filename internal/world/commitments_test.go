@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// K-55. Commitments that come, change or go change what pools are planned with, and no price of a node.
+// K-55. Commitments that appear, change or disappear change the pools' catalogues, but no price of a node.
 func TestK55_CommitmentsChangeThePicture(t *testing.T) {
 	t.Parallel()
 	s, offered := newClock().store(), testCatalog(10_000)

@@ -35,7 +35,7 @@ func agentSet(version int, generation string) *appsv1.DaemonSet {
 	return set
 }
 
-// seen prints what new nodes are planned with for the one DaemonSet that there is, in milli-CPUs.
+// seen prints the milli-CPUs planned on new nodes for the only DaemonSet.
 func seen(s *Store) string {
 	text := ""
 	for _, d := range s.Snapshot().Daemons {
@@ -148,7 +148,7 @@ func TestK33_TheOrderOfEventsDoesNotMatter(t *testing.T) {
 	}
 }
 
-// K-34: what was learnt is in the picture until the template changes; a change of anything else leaves it.
+// K-34: learned requests stay in the picture until the template changes; other changes have no effect.
 func TestK34_WhatWasLearntStaysWithItsTemplate(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Now: newClock().Now})

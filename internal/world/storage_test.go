@@ -27,7 +27,7 @@ func testCapacity(name, class string, version int, left string) *storagev1.CSISt
 		NodeTopology: &metav1.LabelSelector{}}
 }
 
-// K-58, K-59: what drivers have left and which volumes are free is in snapshots where it matters, and follows its
+// K-58, K-59: snapshots have the drivers' remaining storage and the free volumes where they matter, and follow their
 // objects.
 func TestK58_StorageFollowsItsObjects(t *testing.T) {
 	t.Parallel()

@@ -298,7 +298,7 @@ func TestConcurrentUse(t *testing.T) {
 	all.Wait()
 }
 
-// The list equals the sorted list of what was put in and not taken out, whatever was read in between.
+// The list equals the sorted list of the items added and not removed, whatever was read in between.
 func TestOrderedListLaw(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -78,8 +78,8 @@ func TestP01_PodsBehindOneThatWasPassedOverArePlannedFor(t *testing.T) {
 	}
 }
 
-// P-01: whatever the order of events, those pending are those passed over and those behind one of their priority; and
-// what is said of likeness follows.
+// P-01: in any order of events, the pending pods are those that kube-scheduler passed over and those behind one of
+// their priority; likeness follows.
 func TestP01_WhoIsPlannedForBeforeTheFirstTry(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {

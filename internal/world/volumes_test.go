@@ -158,9 +158,8 @@ func TestLimitsOfVolumesHoldOnceAnyNodeStatesThem(t *testing.T) { // P-07
 	}
 }
 
-// P-07: a pod with more volumes than any node attaches is not planned for, also when the node that was launched for it
-// in vain is gone; after a while it may be tried again. Nodes of other programs say nothing of those that will be
-// launched.
+// P-07: a pod with more volumes than any node attaches is not planned for, even after the node launched in vain for it
+// is gone; after some time it may be tried again. Nodes of other programs give no information on nodes to be launched.
 func TestTooManyVolumesForAnyNode(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -210,9 +209,9 @@ func TestTooManyVolumesForAnyNode(t *testing.T) {
 	sees("when all is forgotten", false)
 }
 
-// P-07, K-59: a new node attaches as many volumes as others of its type, where the provider does not say how many.
-// That is remembered for a while when there is none any more. Nodes of other programs tell nothing, and other types
-// are not known.
+// P-07, K-59: a new node attaches as many volumes as others of its type, if the provider does not say how many. This
+// is remembered for some time after the last such node is gone. Nodes of other programs give no information, and other
+// types are unknown.
 func TestNewNodesAttachWhatOthersOfTheirTypeDo(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -343,7 +342,7 @@ func TestAttachedVolumesCountOnce(t *testing.T) {
 	sees("when all is detached", 0)
 }
 
-// P-07: of pods that want a ReadWriteOncePod claim one is planned for, and none while another one has it.
+// P-07: of several pods with one ReadWriteOncePod claim, one is planned for, and none while another pod has the claim.
 func TestExclusiveClaimsAreForOnePod(t *testing.T) {
 	t.Parallel()
 	s := newClock().store()

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// P-03: a pod gets the cluster's default constraints as soon as it is known what it belongs to, and what that selects.
+// P-03: a pod gets the cluster's default constraints as soon as its services, or its owner with a selector, are known.
 func TestDefaultConstraintsFollowServicesAndOwners(t *testing.T) {
 	t.Parallel()
 	c := newClock()

@@ -145,12 +145,12 @@ func newConditionMetrics(r prometheus.Registerer, prefix string, kind ConditionK
 	with := func(labels ...string) []string { return append(labels, copied...) }
 	m := &conditionMetrics{kind,
 		prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "status_condition_transitions_total",
-			Help: "Changes of conditions, by what they became."}, with("type", "status", "reason")),
+			Help: "Transitions of conditions, by type, status and reason."}, with("type", "status", "reason")),
 		prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "status_condition_transition_seconds",
-			Help: "How long conditions had a status before they got another.", Buckets: buckets},
+			Help: "How long conditions kept a status.", Buckets: buckets},
 			with("type", "status", "to_status")),
 		prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "termination_duration_seconds",
-			Help: "How long objects took to go.", Buckets: buckets}, with()),
+			Help: "How long objects took from their deletion until they were gone.", Buckets: buckets}, with()),
 	}
 	r.MustRegister(m.transitions, m.took, m.terminated)
 	return m

@@ -63,7 +63,7 @@ func New(r prometheus.Registerer) *Set {
 			Received: m.counter("interruption_received_messages_total",
 				"Notices of clouds about machines of this cluster.", "message_type"),
 			Deleted: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "interruption_deleted_messages_total",
-				Help: "Notices of clouds about which all was done."}),
+				Help: "Notices of clouds that were handled to the end."}),
 		},
 		Cloud: Cloud{
 			Duration: m.histogram("cloudprovider_duration_seconds", "Duration of calls to the provider.",

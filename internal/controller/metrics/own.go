@@ -78,7 +78,7 @@ const (
 func newOwn(r prometheus.Registerer) Own {
 	own := Own{
 		Decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "decisions_total",
-			Help: "Decisions about nodes, by what is done, why, and what became of it."},
+			Help: "Decisions about nodes, by action, reason and result."},
 			[]string{"verb", "cause", "outcome"}),
 		Leader: prometheus.NewGauge(prometheus.GaugeOpts{Name: ownPrefix + "leader",
 			Help: "1 while this replica leads, otherwise 0."}),

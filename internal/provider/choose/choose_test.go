@@ -36,8 +36,8 @@ func texts(list []choose.Choice) string {
 	return strings.Join(names, " ")
 }
 
-// P-11: what is reserved comes first, then what is cheapest; at one price spot comes before on-demand, then types are
-// taken by name. What is sold out, too small, or in another zone than asked for, is left out.
+// P-11: reserved offerings come first, then the cheapest; at equal prices spot comes before on-demand, then types are
+// ordered by name. Offerings that are sold out, too small, or in another zone than requested are left out.
 func TestOfferingsInOrder(t *testing.T) {
 	t.Parallel()
 	c := catalog.Catalog{Types: []catalog.Type{
@@ -56,8 +56,8 @@ func TestOfferingsInOrder(t *testing.T) {
 	}
 }
 
-// The best offering is the first of all, and where there is none the error is the same: it says what was asked, and
-// what is sold out or else what comes closest.
+// The best offering is the first of all offerings. Without one the error is the same: it says what was requested, and
+// what is sold out or otherwise what comes closest.
 func TestTheBestIsTheFirst(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -29,7 +29,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/providertest"
 )
 
-// ahead is the provider's clock: that of the machine, and what a test has skipped.
+// ahead is the provider's clock: that of the machine plus the time that a test has skipped.
 type ahead struct{ skipped atomic.Int64 }
 
 func (a *ahead) Now() time.Time { return time.Now().Add(time.Duration(a.skipped.Load())) }
@@ -38,7 +38,7 @@ func (a *ahead) AfterFunc(d time.Duration, f func()) func() {
 	return timer.Real{}.AfterFunc(min(d, 20*time.Millisecond), f)
 }
 
-// place is a provider with its ground at a server that it knows by the URL alone.
+// place is a provider with its ground at a server of which only the URL is known.
 type place struct {
 	*ec2.Provider
 	*ground.Ground
@@ -70,7 +70,7 @@ func (p *place) Machines() int {
 	return len(list)
 }
 
-// Interrupt sends what EventBridge would.
+// Interrupt sends the message that EventBridge would send.
 func (p *place) Interrupt(t *testing.T, providerID string) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
@@ -87,8 +87,8 @@ func (p *place) Interrupt(t *testing.T, providerID string) {
 	}
 }
 
-// somewhere is the server that the environment names, or one of our own behind a URL. Both results are configurations
-// of clients: of the provider, and of whoever makes its ground.
+// somewhere returns the server that the environment names, or one of our own behind a URL. Both results are
+// configurations of clients: of the provider, and of the code that creates its ground.
 func somewhere(t *testing.T) (controller, user aws.Config) {
 	t.Helper()
 	if config, url, is := ground.FromEnv(); is {
@@ -110,7 +110,7 @@ func somewhere(t *testing.T) (controller, user aws.Config) {
 	return server.Config(), server.OthersConfig()
 }
 
-// soldAt is what a server sells. One that has no prices, or no spot prices, is planned with by the tables (E-26).
+// soldAt returns what a server sells. Without prices, or without spot prices, planning uses the tables (E-26).
 func soldAt(t *testing.T, config aws.Config) sold {
 	t.Helper()
 	clients := calls.New(calls.Config{AWS: config, Clock: timer.Real{}})
@@ -181,8 +181,9 @@ func newPlace(t *testing.T, s sold, controller, user aws.Config, name string) *p
 	return p
 }
 
-// E-64: the contract of all providers against a server that is known by its URL alone: one of our own, or that of the
-// variable JOINER_EC2_ENDPOINT (make e2e-ec2). What the tests need is made through AWS's API, and removed again.
+// E-64: the contract of all providers against a server of which only the URL is known: one of our own, or that of the
+// variable JOINER_EC2_ENDPOINT (make e2e-ec2). Resources for the tests are created through AWS's API, and removed
+// again.
 func TestContractAnywhere(t *testing.T) {
 	t.Parallel()
 	controller, user := somewhere(t)

@@ -26,7 +26,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/providertest"
 )
 
-// cluster stands for the API server: node classes, and the claims on which a launch was written.
+// cluster simulates the API server: node classes, and the claims on which a launch was written.
 type cluster struct {
 	claimstest.Store
 	mu      sync.Mutex
@@ -42,12 +42,11 @@ func (c *cluster) NodeClass(_ context.Context, name string) (*awsv1.EC2NodeClass
 	return nil, apierrors.NewNotFound(schema.GroupResource{Group: awsv1.Group, Resource: "ec2nodeclasses"}, name)
 }
 
-// clock shows the endpoint's time. What is to be called later is called soon, or, where a test counts on company, much
-// later.
+// clock shows the endpoint's time. Delayed calls happen soon or, if a test depends on company, much later.
 type clock struct {
 	of   *ec2test.Server
 	slow bool
-	// never has nobody called who wants to be called later.
+	// never drops delayed calls.
 	never bool
 }
 
@@ -63,7 +62,7 @@ func (c clock) AfterFunc(d time.Duration, f func()) func() {
 	return timer.Real{}.AfterFunc(5*time.Millisecond, f)
 }
 
-// account is an endpoint with what a class needs, and the provider.
+// account is an endpoint with the resources of a class, and the provider.
 type account struct {
 	*ec2.Provider
 	kube   *cluster
@@ -75,7 +74,7 @@ type account struct {
 	told []ec2.Event
 }
 
-// sold is what the endpoint sells, asked for once: it is the same for every account.
+// sold is what the endpoint sells. It is asked for once, since it is the same for every account.
 type sold struct {
 	types  *offering.Types
 	prices *offering.Prices
@@ -134,7 +133,7 @@ func newAccount(t *testing.T, s sold, faults ec2test.Faults) *account {
 	return a
 }
 
-// restart makes another process, which knows nothing.
+// restart begins another process, without memory.
 func (a *account) restart(t *testing.T, s sold, queue string) *ec2.Provider {
 	t.Helper()
 	p, err := ec2.New(t.Context(), ec2.Config{

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// E-38: of two machines for one claim the other than its own is nobody's. Both bear the claim's name, which must not
-// keep it.
+// E-38: of two machines for one claim, the one that is not the claim's own is an orphan. Both have the claim's name,
+// which must not keep it alive.
 func TestADoubleIsNobodys(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)

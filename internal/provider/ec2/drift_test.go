@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// E-49: a machine has drifted when its class stands for something else by now, and not when that is unknown.
+// E-49: a machine has drifted if its class now resolves to something else, and not if that is unknown.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
@@ -75,7 +75,7 @@ func hashed(hash string) map[string]string {
 	return map[string]string{nodeclass.HashKey: hash, nodeclass.HashVersionKey: nodeclass.HashVersion}
 }
 
-// E-05: who was annotated by another program has not drifted.
+// E-05: a claim annotated by another program has not drifted.
 func TestOthersHashesAreNoDrift(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
@@ -91,8 +91,8 @@ func TestOthersHashesAreNoDrift(t *testing.T) {
 	}
 }
 
-// E-50: groups that others add are no drift, as long as the class's are the same as at the launch; those taken away
-// are.
+// E-50: security groups that others add are no drift, as long as the class's groups are those of the launch; removed
+// ones are.
 func TestGroupsOfOthersAreNoDrift(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
@@ -123,7 +123,7 @@ func TestGroupsOfOthersAreNoDrift(t *testing.T) {
 	try(ec2.DriftSecurityGroup, own, "sg-0000000000000fire")
 }
 
-// E-30, E-32, E-34: a machine reads what its node needs, and nothing that only its claim has.
+// E-30, E-32, E-34: the user data has what the node needs, and nothing that only the claim has.
 func TestWhatAMachineReads(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// E-01: a class that asks for enclaves launches types that have them, however dear, with enclaves on; a claim for
-// others gets nothing, and nothing is asked of EC2. Without the field, and with false, there are none.
+// E-01: a class with enclaves launches only types that support them, at any price, with enclaves enabled. A claim for
+// other types gets nothing, without a call of EC2. Without the field, and with false, enclaves are off.
 func TestEnclaves(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)

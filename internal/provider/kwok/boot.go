@@ -13,13 +13,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// Boot creates the nodes of all machines whose time has come, and returns when the next one's comes: zero when none
-// is left waiting. Call it at start, at the time it returned, and after a launch; a call too many does nothing. It is
-// idempotent: a node is created before its record is deleted, and names are unique, so after a crash at any point the
-// next call goes on where this one ended. One machine's failure does not hold up the others; the error joins all.
+// Boot creates the nodes of all machines that are due, and returns when the next one is due: zero when none is
+// waiting. Call it at start, at the returned time, and after a launch; an extra call does nothing. It is idempotent: a
+// node is created before its record is deleted, and names are unique. So after a crash at any point the next call
+// continues. A failure of one machine does not hold up the others; the error joins all.
 //
-// A machine that is terminated while Boot is creating its node may be left behind without a claim. It is in List, and
-// collecting such machines is the business of whoever collects them for every provider (P-32).
+// A machine that is terminated while Boot creates its node may remain without a claim. It is in List, and the
+// collector for all providers ends such machines (P-32).
 func (p *Provider) Boot(ctx context.Context, now time.Time) (next time.Time, err error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, err
@@ -44,8 +44,8 @@ func (p *Provider) Boot(ctx context.Context, now time.Time) (next time.Time, err
 	return time.Time{}, errors.Join(failures...)
 }
 
-// join creates the node of a booting machine. The record is read again because its machine may have been terminated
-// since it was listed.
+// join creates the node of a booting machine. It reads the record again because the machine may have been terminated
+// since the listing.
 func (p *Provider) join(ctx context.Context, name string) error {
 	record, err := p.cluster.BootRecord(ctx, name)
 	if apierrors.IsNotFound(err) {
@@ -67,7 +67,7 @@ func (p *Provider) join(ctx context.Context, name string) error {
 	return nil
 }
 
-// sameMachine returns nil when the node that has the record's name is the record's own, created by an earlier call.
+// sameMachine returns nil when the node with the record's name belongs to the record, created by an earlier call.
 func (p *Provider) sameMachine(ctx context.Context, record BootRecord) error {
 	node, err := p.cluster.Node(ctx, record.Node.Name)
 	if err != nil {

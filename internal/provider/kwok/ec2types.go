@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/kubereserved"
 )
 
-// ec2Table is written by the linker only; its header says where the figures come from.
+// ec2Table is only set by the linker; its header says where the numbers come from.
 //
 //go:embed data/aws-us-east-1-2026-07.csv
 var ec2Table string
@@ -21,8 +21,8 @@ var ec2Table string
 const (
 	ec2Region = "us-east-1"
 
-	// ec2LabelPrefix is that of the labels that Karpenter's EC2 provider gives its nodes. Having them here lets a pool
-	// written for EC2 be tried on simulated machines.
+	// ec2LabelPrefix begins the labels of nodes of Karpenter's EC2 provider. With them a pool written for EC2 can be
+	// tried on simulated machines.
 	ec2LabelPrefix = "karpenter.k8s.aws/instance-"
 
 	gpuResource = "nvidia.com/gpu"
@@ -46,7 +46,7 @@ type ec2Size struct {
 }
 
 // EC2Inventory returns real EC2 instance types with the on-demand prices of us-east-1 in July 2026, in four zones.
-// Spot prices are a ratio of those, set by us; see docs/catalogues.md.
+// Spot prices are a ratio of these that we chose; see docs/catalogues.md.
 func EC2Inventory() (Inventory, error) { return parseEC2Table(ec2Table) }
 
 func parseEC2Table(table string) (Inventory, error) {
@@ -99,7 +99,7 @@ func parseEC2Family(line []string) (ec2Family, error) {
 	return of, nil
 }
 
-// parseEC2Size reads size/pods/cores/GiB/price/gpus, in which what is empty or left off follows the family's rule.
+// parseEC2Size reads size/pods/cores/GiB/price/gpus. Empty and missing parts follow the family's rule.
 func parseEC2Size(of ec2Family, text string) (ec2Size, error) {
 	const parts = 6
 	fields := strings.Split(text, "/")
@@ -136,7 +136,7 @@ func parseEC2Size(of ec2Family, text string) (ec2Size, error) {
 	return size, nil
 }
 
-// coresOf returns the cores of a size by its name, or 0 when the name does not say.
+// coresOf returns the cores of a size by its name, 0 if the name does not tell.
 func coresOf(size string) int64 {
 	switch size {
 	case "medium":
@@ -205,7 +205,7 @@ func ec2Labels(of ec2Family, size ec2Size) requirement.Set {
 	return requirement.FromLabels(labels)
 }
 
-// mebibytes prints an amount of memory as a quantity prints itself.
+// mebibytes returns an amount of memory in the form of a quantity.
 func mebibytes(n int64) string {
 	if n%1024 == 0 {
 		return gibibytes(n / 1024)
@@ -213,7 +213,7 @@ func mebibytes(n int64) string {
 	return fmt.Sprintf("%dMi", n)
 }
 
-// ec2HypervisorPermille is the hypervisor's part of the memory.
+// ec2HypervisorPermille is the hypervisor's share of the memory, in 1/1000.
 const ec2HypervisorPermille = 75
 
 func ec2Overhead(size ec2Size) resources.Amounts {

@@ -10,23 +10,22 @@ import (
 )
 
 const (
-	// rememberFor is how long a machine that was ended is remembered. Its node and its NodeClaim are gone within
-	// seconds.
+	// rememberFor is how long an ended machine is remembered. Its node and its NodeClaim are gone within seconds.
 	rememberFor = 10 * time.Minute
-	// askedAgainFor is how long nobody but this process can have launched another machine of that name: another one
-	// has to become the leader first, and this one after it.
+	// askedAgainFor is how long only this process can have launched another machine of that name: otherwise another
+	// process must have become leader in between, and this one again after it.
 	askedAgainFor = 20 * time.Second
 )
 
-// ended remembers the machines that were ended while their nodes were going, by provider ID. A process that comes
-// after this one ends them once more. The zero value is ready for use; it is safe for concurrent use.
+// ended remembers machines that were ended while their nodes were being deleted, by provider ID. After a restart they
+// are ended once more. The zero value is ready for use; it is safe for concurrent use.
 type ended struct {
 	mu       sync.Mutex
 	machines map[string]endedMachine
 }
 
 type endedMachine struct {
-	node types.UID // there may be another machine of that name
+	node types.UID // there may be a newer machine of that name
 	at   time.Time
 }
 
@@ -40,14 +39,14 @@ func (e *ended) add(node *corev1.Node, now time.Time) {
 	e.machines[node.Spec.ProviderID] = endedMachine{node.UID, now}
 }
 
-// forget makes room for a new machine of that name.
+// forget forgets a machine, because a new one may have its name.
 func (e *ended) forget(providerID string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.machines, providerID)
 }
 
-// justNow reports whether there is no machine of that name, since it was ended a moment ago: nobody has to look.
+// justNow reports whether the machine was ended a moment ago, so that it is gone for sure without a look-up.
 func (e *ended) justNow(providerID string, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -55,7 +54,7 @@ func (e *ended) justNow(providerID string, now time.Time) bool {
 	return known && now.Sub(m.at) < askedAgainFor
 }
 
-// is reports whether that node is the one of a machine that was ended.
+// is reports whether the node belongs to a machine that was ended.
 func (e *ended) is(node *corev1.Node) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

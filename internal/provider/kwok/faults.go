@@ -14,10 +14,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
 )
 
-// Faults are what goes wrong with simulated machines on purpose (P-51): rules that say of which offerings, when and
-// how often. [ParseFaults] reads them. A rule holds no state: whether it hits is a function of the seed, the rule, the
-// machine and the time, so a restart changes nothing and a trial can be repeated. The value is immutable; the zero
-// value does no harm.
+// Faults are injected faults of simulated machines (P-51): rules that say for which offerings, when and how often.
+// [ParseFaults] reads them. A rule has no state: seed, rule, machine and time decide whether it hits. So a restart
+// changes nothing, and a trial can be repeated. The value is immutable; the zero value has no faults.
 type Faults struct {
 	shortages, slowBoots, absences, drifts, interruptions, throttles, prices []fault
 }
@@ -34,8 +33,8 @@ const (
 
 // fault is one rule.
 type fault struct {
-	path        string // where it stands in its document, for messages
-	lot         string // what chance is drawn from, besides what the rule is applied to
+	path        string // its place in the document, for messages
+	lot         string // seeds the random decision, with the subject of the rule
 	machines    selector
 	window      window
 	probability float64
@@ -55,7 +54,7 @@ type priceStep struct {
 	factor float64
 }
 
-// selector chooses offerings; an empty list stands for all.
+// selector chooses offerings; an empty list means all.
 type selector struct {
 	types                []string // patterns as in path.Match
 	zones, capacityTypes []string
@@ -70,14 +69,13 @@ func (s selector) matches(o provider.Offering) bool {
 	return named && among(s.zones, o.Zone) && among(s.capacityTypes, o.CapacityType)
 }
 
-// window is when a rule holds: from one time until another, and of that, if every is stated, only the first part of
-// each period.
+// window is when a rule holds: between two times. If every is set, only the first part (span) of each period counts.
 type window struct {
 	from, until time.Time     // zero: not bounded
 	every, span time.Duration // 0: no periods; span 0: the whole period
 }
 
-// opened returns since when the window has been open at now, and false when it is not.
+// opened returns since when the window has been open at now, and false when it is closed.
 func (w window) opened(now time.Time) (time.Time, bool) {
 	if now.Before(w.from) || !w.until.IsZero() && !now.Before(w.until) {
 		return time.Time{}, false
@@ -89,7 +87,8 @@ func (w window) opened(now time.Time) (time.Time, bool) {
 	return now.Add(-since), w.span == 0 || since < w.span
 }
 
-// position returns how far now is into the window, or into its period. Periods without a start are those of the clock.
+// position returns how far now is into the window or its period. Without a start, periods are counted from the Unix
+// epoch.
 func (w window) position(now time.Time) time.Duration {
 	from := w.from
 	if from.IsZero() {
@@ -112,8 +111,7 @@ func (f Faults) and(other Faults) Faults {
 	}
 }
 
-// check returns an error that names the first rule that is about no offering of the catalogue: it would do nothing,
-// without a word.
+// check returns an error that names the first rule without an offering in the catalogue: it would silently do nothing.
 func (f Faults) check(c catalog.Catalog) error {
 	for _, rule := range slices.Concat(f.shortages, f.slowBoots, f.absences, f.drifts, f.interruptions, f.prices) {
 		if len(rule.machines.types)+len(rule.machines.zones)+len(rule.machines.capacityTypes) > 0 && !rule.sold(c) {
@@ -136,7 +134,7 @@ func (r fault) sold(c catalog.Catalog) bool {
 	return false
 }
 
-// hits draws whether the rule hits what the parts name: always the same for the same parts.
+// hits decides at random whether the rule hits the subject named by parts: always the same for the same parts.
 func (r fault) hits(parts ...string) bool {
 	if r.probability >= 1 {
 		return true
@@ -160,8 +158,8 @@ func (r fault) holds(o provider.Offering, claimUID string, now time.Time) bool {
 	return open && r.machines.matches(o) && r.hits(claimUID)
 }
 
-// left returns the catalogue in which what has no capacity for a claim is unavailable, and what that is; c itself when
-// it is nothing.
+// left returns the catalogue with offerings unavailable that have no capacity for a claim, and these offerings; c
+// itself if there are none.
 func (f Faults) left(c catalog.Catalog, claimUID string, now time.Time) (catalog.Catalog, []choose.Choice) {
 	rules := slices.DeleteFunc(slices.Clone(f.shortages),
 		func(r fault) bool { _, open := r.window.opened(now); return !open })
@@ -186,7 +184,7 @@ func (f Faults) left(c catalog.Catalog, claimUID string, now time.Time) (catalog
 	return c, refused
 }
 
-// boot returns how much longer a machine takes to join, and whether it never does.
+// boot returns the extra time of a machine to join, and whether it never does.
 func (f Faults) boot(o provider.Offering, claimUID string, now time.Time) (longer time.Duration, never bool) {
 	for _, r := range f.slowBoots {
 		if r.holds(o, claimUID, now) {
@@ -196,7 +194,7 @@ func (f Faults) boot(o provider.Offering, claimUID string, now time.Time) (longe
 	return longer, slices.ContainsFunc(f.absences, func(r fault) bool { return r.holds(o, claimUID, now) })
 }
 
-// drifted returns why a machine is not what its node class says any more, "" when it is.
+// drifted returns why a machine no longer matches its node class, "" when it does.
 func (f Faults) drifted(m provider.Instance, now time.Time) string {
 	for _, r := range f.drifts {
 		if !now.Before(m.Launched.Add(r.after)) && r.holds(offeringOf(m), m.ClaimUID, now) {
@@ -206,7 +204,7 @@ func (f Faults) drifted(m provider.Instance, now time.Time) string {
 	return ""
 }
 
-// interrupted returns the notice that a machine has got, if any.
+// interrupted returns the notice for a machine, if there is one.
 func (f Faults) interrupted(m provider.Instance, now time.Time) (provider.Notice, bool) {
 	for _, r := range f.interruptions {
 		opened, _ := r.window.opened(now)
@@ -226,7 +224,7 @@ func (f Faults) interrupted(m provider.Instance, now time.Time) (provider.Notice
 	return provider.Notice{}, false
 }
 
-// throttled reports whether a call is refused because of its rate. Each call has its own luck.
+// throttled reports whether a call is refused because of its rate. This is decided separately for each call.
 func (f Faults) throttled(call, subject string, now time.Time) bool {
 	return slices.ContainsFunc(f.throttles, func(r fault) bool {
 		_, open := r.window.opened(now)
@@ -262,7 +260,7 @@ func (f Faults) priced(c catalog.Catalog, now time.Time) catalog.Catalog {
 	return c
 }
 
-// factor returns what prices are multiplied by at now.
+// factor returns the factor on prices at now.
 func (r fault) factor(now time.Time) float64 {
 	if _, open := r.window.opened(now); !open {
 		return 1

@@ -18,26 +18,26 @@ import (
 
 // Bounds of a document of faults.
 const (
-	maxFaultsBytes = 256 << 10 // as much as an object's annotations may hold
+	maxFaultsBytes = 256 << 10 // the limit of an object's annotations
 	maxFaults      = 100       // rules of one kind
 	maxSteps       = 1_000     // of a price curve
 	maxFactor      = 1_000
 	maxDuration    = 10_000 * time.Hour
 )
 
-// What rules say unless they are told otherwise.
+// Defaults of rules.
 const (
 	defaultNotice      = 2 * time.Minute // as for spot machines of EC2
 	defaultDriftReason = "NodeClassDrift"
 )
 
-// ruleFields are the fields that rules of every kind have.
+// ruleFields returns the fields of every kind of rule.
 func ruleFields() []string { return []string{"probability", "from", "until", "every", "for"} }
 
-// offeringFields are those by which a rule says of which offerings it is.
+// offeringFields returns the fields that choose offerings.
 func offeringFields() []string { return []string{"types", "zones", "capacityTypes"} }
 
-// LoadFaults reads a file of faults of machines of an inventory, with read; "" is no file and no faults.
+// LoadFaults reads a file of faults with read, and checks it against an inventory. "" means no file and no faults.
 func LoadFaults(file string, inventory Inventory, read func(path string) ([]byte, error)) (Faults, error) {
 	if file == "" {
 		return Faults{}, nil
@@ -169,7 +169,7 @@ func parseSelector(values map[string]value) (selector, error) {
 	return s, nil
 }
 
-// maxWord is how long a pattern or a reason may be: as long as a label's value.
+// maxWord is the maximum length of a pattern or a reason: that of a label's value.
 const maxWord = 63
 
 func isPattern(s string) bool {
@@ -251,7 +251,7 @@ func parseInterruption(rule *fault, values map[string]value) (err error) {
 	}
 	if len(rule.machines.capacityTypes) == 0 &&
 		(rule.kind == provider.SpotInterrupted || rule.kind == provider.RebalanceRecommended) {
-		rule.machines.capacityTypes = []string{catalog.Spot} // no cloud says that of others
+		rule.machines.capacityTypes = []string{catalog.Spot} // clouds send these only for spot
 	}
 	if rule.after, err = values["after"].optionalDuration(0); err != nil {
 		return err
@@ -312,7 +312,7 @@ func parsePrices(rule *fault, values map[string]value) error {
 	return nil
 }
 
-// number returns a number within bounds.
+// number returns a number from least to most.
 func (v value) number(least, most float64) (float64, error) {
 	n, err := strconv.ParseFloat(string(v.raw), 64)
 	if err != nil || !(n >= least && n <= most) {
@@ -321,7 +321,7 @@ func (v value) number(least, most float64) (float64, error) {
 	return n, nil
 }
 
-// duration returns a duration of at least least.
+// duration returns a duration from least to maxDuration.
 func (v value) duration(least time.Duration) (time.Duration, error) {
 	text := string(v.raw)
 	var unquoted string
@@ -335,7 +335,7 @@ func (v value) duration(least time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// optionalDuration returns a duration, or otherwise when the field is missing.
+// optionalDuration returns a duration; otherwise is the default if the field is missing.
 func (v value) optionalDuration(otherwise time.Duration) (time.Duration, error) {
 	if v.missing() {
 		return otherwise, nil

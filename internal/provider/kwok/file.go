@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Bounds of a file. They are far above any real catalogue; a file beyond them is a mistake.
+// Bounds of a file. They are far above any real catalogue; a larger file is a mistake.
 const (
 	maxFileBytes    = 64 << 20
 	maxTypes        = 10_000
@@ -31,9 +31,9 @@ const allowedLabelValue = "a string that can be a label value: 1 to 63 letters, 
 //	{"name", "architecture", "operatingSystems": [...], "resources": {...},
 //	 "offerings": [{"Price", "Available", "ReservationCapacity", "Requirements": [{"key", "operator", "values"}]}]}
 //
-// Price is in dollars per hour. An offering needs requirements In for the zone and the capacity type; with several
-// values it stands for each of them. Available is true unless it says false. resources.pods is 110 unless stated.
-// Every error names the element, the field, the value and what is allowed; no input makes it panic.
+// Price is in dollars per hour. An offering needs requirements In for the zone and the capacity type; several values
+// mean an offering for each. Available is true by default, resources.pods 110. Every error names the element, the
+// field, the value and what is allowed; no input makes it panic.
 func ParseInventory(data []byte) (Inventory, error) {
 	if len(data) > maxFileBytes {
 		return Inventory{}, fmt.Errorf("%d bytes; want at most %d", len(data), maxFileBytes)
@@ -98,7 +98,7 @@ func parseType(v value) (catalog.Type, []int, error) {
 	return t, capacities, err
 }
 
-// quantities are the resources of a type: as amounts, and the two that labels repeat as text.
+// quantities are the resources of a type: as amounts, and the two for labels as text.
 type quantities struct {
 	amounts     resources.Amounts
 	cpu, memory string
@@ -114,7 +114,7 @@ func parseResources(v value) (quantities, error) {
 	for name := range fields {
 		names = append(names, name)
 	}
-	slices.Sort(names) // so that of two errors it is always the same one that is reported
+	slices.Sort(names) // so that of several errors always the same one is reported
 	for _, name := range names {
 		if len(validation.IsQualifiedName(name)) > 0 || name == resources.NameNodes {
 			return quantities{},
@@ -170,8 +170,8 @@ func parseQuantity(name string, v value) (int64, string, error) {
 	return quantity.Value(), quantity.String(), nil
 }
 
-// hasHugeExponent finds exponents of three digits and more. Parsing such a quantity can build a number of 10^exponent
-// digits: "1e-2000000000" would never end.
+// hasHugeExponent reports exponents of three digits and more. Parsing such a quantity can build a number with that
+// many digits: "1e-2000000000" would never end.
 func hasHugeExponent(text string) bool {
 	digits := 0
 	for i := len(text) - 1; i >= 0; i-- {

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// The default prices are linear: so much for a core, so much for 10^9 bytes of memory, in dollars per hour.
+// The default prices are linear: dollars per hour for a core, and for 10^9 bytes of memory.
 const (
 	genericCPUPrice    = 0.025
 	genericMemoryPrice = 0.001
@@ -77,7 +77,7 @@ func offerings(zones []string, onDemand, spot resources.Money) []catalog.Offerin
 	return list
 }
 
-// gibibytes prints an amount of memory as a quantity prints itself: 512Gi, but 1Ti for 1024.
+// gibibytes returns an amount of memory in the form of a quantity: 512Gi, but 1Ti for 1024.
 func gibibytes(n int64) string {
 	if n > 0 && n%1024 == 0 {
 		return fmt.Sprintf("%dTi", n/1024)

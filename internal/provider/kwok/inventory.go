@@ -13,21 +13,21 @@ import (
 // EC2Types is the setting that selects the embedded catalogue of EC2 instance types; see [LoadInventory].
 const EC2Types = "aws"
 
-// What every machine keeps for itself, as in Karpenter's provider.
+// The overhead of every machine, as in Karpenter's provider.
 const (
 	overheadCPU    = 100      // milli-cores
 	overheadMemory = 10 << 20 // bytes
-	defaultPods    = 110      // of a type in a file that does not say
+	defaultPods    = 110      // of a type in a file without it
 )
 
-// Inventory is what the simulated cloud sells: a catalogue, and how many machines each reservation still covers. It is
-// immutable. The zero value sells nothing.
+// Inventory is what the simulated cloud sells: a catalogue, and the size of each reservation. It is immutable. The
+// zero value sells nothing.
 type Inventory struct {
 	catalog      catalog.Catalog
 	reservations []reservation
 }
 
-// has reports whether there is an instance type of that name, sold at the moment or not.
+// has reports whether there is an instance type of that name, available or not.
 func (i Inventory) has(name string) bool {
 	return slices.ContainsFunc(i.catalog.Types, func(t catalog.Type) bool { return t.Name == name })
 }
@@ -38,8 +38,8 @@ type reservation struct {
 	capacity       int
 }
 
-// LoadInventory returns the inventory that a setting names: "" the default one, "aws" the EC2 types, anything else the
-// file of that path, which read returns. The setting is Karpenter's INSTANCE_TYPES_FILE_PATH.
+// LoadInventory returns the inventory of a setting: "" is the default one, "aws" the EC2 types, anything else the path
+// of a file, which read reads. The setting is Karpenter's INSTANCE_TYPES_FILE_PATH.
 func LoadInventory(setting string, read func(path string) ([]byte, error)) (Inventory, error) {
 	switch setting {
 	case "":
@@ -58,7 +58,8 @@ func LoadInventory(setting string, read func(path string) ([]byte, error)) (Inve
 	return inventory, nil
 }
 
-// newInventory completes a list of types: well-known labels, and the check that planning can work with it.
+// newInventory makes an inventory of a list of types. It adds well-known labels, and checks that planning can work
+// with it.
 func newInventory(types []catalog.Type, reservations []reservation) (Inventory, error) {
 	c := catalog.Catalog{Types: types, WellKnown: map[requirement.Key]bool{
 		catalog.LabelInstanceType: true, catalog.LabelZone: true, catalog.LabelCapacityType: true,
@@ -82,10 +83,10 @@ func newInventory(types []catalog.Type, reservations []reservation) (Inventory, 
 	return Inventory{catalog: c, reservations: reservations}, nil
 }
 
-// Catalog returns the catalogue with nothing launched.
+// Catalog returns the catalogue when nothing is launched.
 func (v Inventory) Catalog() catalog.Catalog { return v.left(nil) }
 
-// left returns the catalogue in which a reservation that the given instances use up is unavailable.
+// left returns the catalogue with reservations unavailable that the instances use up.
 func (v Inventory) left(instances []provider.Instance) catalog.Catalog {
 	if len(v.reservations) == 0 {
 		return v.catalog
@@ -118,7 +119,7 @@ func used(instances []provider.Instance, typeName string, o catalog.Offering) in
 	return n
 }
 
-// overhead is what a plain machine keeps for itself.
+// overhead returns what a plain machine keeps for itself.
 func overhead() resources.Amounts {
 	return resources.Amounts{resources.NameCPU: overheadCPU, resources.NameMemory: overheadMemory}
 }

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// maxValueInMessage bounds how much of a bad value an error repeats.
+// maxValueInMessage bounds the part of a bad value in an error.
 const maxValueInMessage = 60
 
-// value is a piece of a JSON document and where it stands, for messages.
+// value is a piece of a JSON document, with its path for messages.
 type value struct {
 	path string
 	raw  json.RawMessage
@@ -32,10 +32,10 @@ func (v value) badValue(allowed string, args ...any) error {
 	return fmt.Errorf("%s: got %s; want %s", v.path, text, fmt.Sprintf(allowed, args...))
 }
 
-// missing reports whether the field is not there or null.
+// missing reports whether the field is absent or null.
 func (v value) missing() bool { return len(v.raw) == 0 || string(v.raw) == "null" }
 
-// at returns the value under another name.
+// at returns the value with another path.
 func (v value) at(path string) value { return value{path: path, raw: v.raw} }
 
 // array returns the elements; at most limit.
@@ -54,8 +54,8 @@ func (v value) array(limit int) ([]value, error) {
 	return list, nil
 }
 
-// object returns the fields by name. Names of fields are compared as encoding/json does, without regard to case;
-// each may stand once, and only those in allowed; with none in allowed, every name is and case counts.
+// object returns the fields by name. Only names in allowed are accepted, each once; case does not matter, as in
+// encoding/json. If allowed is empty, every name is accepted, and case matters.
 func (v value) object(allowed ...string) (map[string]value, error) {
 	decoder := json.NewDecoder(bytes.NewReader(v.raw))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
@@ -120,7 +120,7 @@ func (v value) texts(limit int, allowed string, check func(string) bool) ([]stri
 	return list, nil
 }
 
-// flag returns a boolean, or otherwise when the field is missing.
+// flag returns a boolean; otherwise is the default if the field is missing.
 func (v value) flag(otherwise bool) (bool, error) {
 	if v.missing() {
 		return otherwise, nil
@@ -132,7 +132,7 @@ func (v value) flag(otherwise bool) (bool, error) {
 	return parsed, nil
 }
 
-// syntax returns an error that says at which byte the document stops being JSON.
+// syntax returns an error with the byte at which the document stops being JSON.
 func syntax(data []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	var document json.RawMessage

@@ -16,18 +16,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
 )
 
-// The reasons that Launch gives in a *provider.LaunchError.
+// The reasons of Launch's *provider.LaunchError.
 const (
 	ReasonInvalidClaim       = "InvalidNodeClaim"
 	ReasonNodeNameTaken      = "NodeNameTaken"
 	ReasonInstanceTerminated = "InstanceTerminated"
 )
 
-// Launch creates the node of the claim's machine, or with a nodeRegistrationDelay the boot record from which
-// [Provider.Boot] creates it later. Both are named after the claim and carry its UID, which makes Launch idempotent.
+// Launch creates the node of the claim's machine. With a nodeRegistrationDelay it creates a boot record, from which
+// [Provider.Boot] creates the node later. Both have the claim's name and UID, which makes Launch idempotent.
 //
-// notAfter is kept when the call begins. The API server does not know it, so a create that was given up may land
-// later. What bounds the machines of a pool then are names: one machine at a time has the name of a claim, and so of a
+// notAfter is only checked when the call begins. The API server does not know it, so an abandoned create may land
+// later. Names then bound the machines of a pool: only one machine at a time has the name of a claim, and so of a
 // slot.
 func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim,
 	notAfter time.Time) (provider.Instance, error) {
@@ -54,8 +54,9 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim) (pr
 	}
 	record, err := p.design(ctx, claim)
 	if err != nil || record.later() {
-		// Nothing tells below that an earlier call has made the machine already: a call that fails would lose it, and
-		// a machine that has joined left no record whose name is taken. Without a delay the node's name is.
+		// The code below cannot see that an earlier call has made the machine already. A failing call would lose the
+		// machine. With a delay, a joined machine has no record any more whose name is taken. Without a delay the name
+		// of the node is taken.
 		if node, err := p.launched(ctx, claim); node != nil || err != nil {
 			return instanceOrError(node, err)
 		}
@@ -65,7 +66,7 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim) (pr
 	}
 	node := record.Node
 	err = p.start(ctx, record)
-	if apierrors.IsAlreadyExists(err) { // an earlier call was for this claim, or for another one of its name
+	if apierrors.IsAlreadyExists(err) { // by an earlier call for this claim, or another claim of its name
 		node, err = p.launched(ctx, claim)
 		if node == nil && err == nil {
 			err = fmt.Errorf("the name %s was taken a moment ago and is free again; trying again will help",
@@ -75,7 +76,7 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim) (pr
 	return instanceOrError(node, err)
 }
 
-// design decides which machine the claim gets, and when its node joins.
+// design chooses the claim's machine, and when its node joins.
 func (p *Provider) design(ctx context.Context, claim *karpenterv1.NodeClaim) (BootRecord, error) {
 	class, err := p.classOf(ctx, claim)
 	if err != nil {
@@ -111,9 +112,9 @@ func instanceOrError(node *corev1.Node, err error) (provider.Instance, error) {
 	return instanceOf(node), nil
 }
 
-// launched returns the node or boot record's node that an earlier call made for this claim, or nil.
+// launched returns the node, or the boot record's node, that an earlier call made for this claim; nil for none.
 func (p *Provider) launched(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
-	record, err := p.cluster.BootRecord(ctx, claim.Name) // before the node, for the reason given at find
+	record, err := p.cluster.BootRecord(ctx, claim.Name) // before the node: see find
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("getting boot record %s: %w", claim.Name, err)
 	}
@@ -149,7 +150,7 @@ func (p *Provider) classOf(ctx context.Context, claim *karpenterv1.NodeClaim) (*
 	return p.nodeClass(ctx, ref.Name)
 }
 
-// prepare chooses the offering and returns the node to be.
+// prepare chooses the offering and returns the future node.
 func (p *Provider) prepare(ctx context.Context, claim *karpenterv1.NodeClaim, faults Faults) (*corev1.Node, error) {
 	d, err := choose.DemandOf(claim)
 	if err != nil {
@@ -167,8 +168,8 @@ func (p *Provider) prepare(ctx context.Context, claim *karpenterv1.NodeClaim, fa
 	return newNode(claim, d, taken, p.now()), nil
 }
 
-// take chooses the cheapest offering that has capacity, as a cloud does that is given a list. What refuses on the way
-// there is noted as short (P-31). c has what is known to be short as unavailable already.
+// take chooses the cheapest offering with capacity, like a cloud that gets a list. It notes cheaper offerings without
+// capacity as short (P-31). In c, offerings known to be short are already unavailable.
 func (p *Provider) take(c catalog.Catalog, d choose.Demand, faults Faults,
 	known *provider.Shortages) (choose.Choice, error) {
 	now := p.now()
@@ -186,8 +187,8 @@ func (p *Provider) take(c catalog.Catalog, d choose.Demand, faults Faults,
 	return taken, err
 }
 
-// start makes the machine: at once, or durably planned when the node class or a fault asks for a delay. Unless the
-// name is taken there may be a new machine of it now, also where the answer is lost.
+// start creates the machine at once, or as a durable record if the node class or a fault asks for a delay. Unless the
+// name was taken, there may be a new machine of that name now, even if the answer was lost.
 func (p *Provider) start(ctx context.Context, record BootRecord) error {
 	err := p.create(ctx, record)
 	if !apierrors.IsAlreadyExists(err) {
@@ -209,8 +210,8 @@ func (p *Provider) create(ctx context.Context, record BootRecord) error {
 	return nil
 }
 
-// Terminate ends a machine. A simulated one is gone at once, so the answer is always ErrNotFound, or an error that
-// asks for another call. Its Node may live on while finalizers hold it; it is marked, so that it no longer counts.
+// Terminate ends a machine. A simulated one is gone at once, so the result is always ErrNotFound, or an error that
+// asks for another call. Finalizers may still hold its Node; this is marked, so that it no longer counts.
 func (p *Provider) Terminate(ctx context.Context, providerID string, _ func() bool) error {
 	if err := p.throttled(ctx, callTerminate, providerID); err != nil {
 		return err
@@ -219,7 +220,7 @@ func (p *Provider) Terminate(ctx context.Context, providerID string, _ func() bo
 		return err
 	}
 	name := providerID[len(providerIDPrefix):]
-	// The record goes first: were the node deleted first and the record left by a crash, the machine would boot again.
+	// The record first: if a crash left the record after the node is deleted, the machine would boot again.
 	if err := p.cluster.DeleteBootRecord(ctx, name); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting boot record %s: %w", name, err)
 	}
@@ -235,9 +236,9 @@ func (p *Provider) Terminate(ctx context.Context, providerID string, _ func() bo
 	return fmt.Errorf("%w: %s is terminated", provider.ErrNotFound, providerID)
 }
 
-// end deletes the node of a machine, and marks it in case finalizers keep it. In this order: a crash between the two
-// leaves a machine that still counts, so that Terminate is called again. A node that is going already, and that nobody
-// holds but whom Terminate answers, is gone with that answer: to remember it is enough (B-12).
+// end deletes the node of a machine, and marks it in case finalizers hold it. The order matters: a crash in between
+// leaves a machine that still counts, so that Terminate is called again. If the node is being deleted and only the
+// finalizer of Terminate's caller holds it, it goes after this answer. Then it is enough to remember it (B-12).
 func (p *Provider) end(ctx context.Context, node *corev1.Node) error {
 	if node.DeletionTimestamp != nil && slices.Equal(node.Finalizers, []string{karpenterv1.TerminationFinalizer}) {
 		p.ended.add(node, p.now())

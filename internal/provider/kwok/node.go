@@ -19,8 +19,8 @@ import (
 
 const providerIDPrefix = "kwok://"
 
-// newNode returns the node of a claim's machine. It carries the unregistered taint only: the claim's own taints and
-// startup taints are put on it when it is registered, like on the node of any other provider.
+// newNode returns the node of a claim's machine. It has only the unregistered taint. As with any other provider, it
+// gets the claim's taints and startup taints when it registers.
 func newNode(claim *karpenterv1.NodeClaim, d choose.Demand, taken choose.Choice, now time.Time) *corev1.Node {
 	annotations := map[string]string{}
 	maps.Copy(annotations, claim.Annotations)
@@ -39,7 +39,7 @@ func newNode(claim *karpenterv1.NodeClaim, d choose.Demand, taken choose.Choice,
 	}
 }
 
-// nodeLabels are the labels of a node: those that claim and catalogue ask for, and those for KWOK.
+// nodeLabels returns the labels of a node: those of claim and catalogue, and those for KWOK.
 func nodeLabels(claim *karpenterv1.NodeClaim, taken choose.Choice) map[string]string {
 	labels := taken.NodeLabels(claim)
 	labels[PriceLabelKey] = fmt.Sprintf("%f", taken.Offering.Price.Dollars())
@@ -48,8 +48,8 @@ func nodeLabels(claim *karpenterv1.NodeClaim, taken choose.Choice) map[string]st
 	return labels
 }
 
-// instanceOf reads a machine from its node. It also understands nodes that Karpenter's own KWOK provider made: they
-// have names of their own and no UID.
+// instanceOf reads a machine from its node. It also understands nodes of Karpenter's own KWOK provider: these have
+// names of their own and no UID.
 func instanceOf(node *corev1.Node) provider.Instance {
 	instance := provider.Instance{
 		ProviderID:   node.Spec.ProviderID,
@@ -85,8 +85,8 @@ func priceOf(node *corev1.Node) resources.Money {
 	return price
 }
 
-// isMachine reports whether the node is a simulated machine that runs: one that was terminated is gone, even while
-// finalizers still hold its Node.
+// isMachine reports whether the node is a running simulated machine. A terminated one is gone, even while finalizers
+// hold its Node.
 func (p *Provider) isMachine(node *corev1.Node) bool {
 	_, terminated := node.Annotations[TerminatedAnnotationKey]
 	return strings.HasPrefix(node.Spec.ProviderID, providerIDPrefix) && !terminated && !p.ended.is(node)

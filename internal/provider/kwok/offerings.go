@@ -9,13 +9,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// offeringLabels is what an offering's requirements say: where it is sold, how, and further labels.
+// offeringLabels is the content of an offering's requirements: zones, capacity types, and further labels.
 type offeringLabels struct {
 	zones, capacityTypes []string
 	others               requirement.Set
 }
 
-// parseOfferings returns the offerings of a type, and for each the size of its reservation.
+// parseOfferings returns the offerings of a type, and the size of the reservation of each.
 func parseOfferings(v value, t catalog.Type) ([]catalog.Offering, []int, error) {
 	elements, err := v.array(maxOfferings)
 	if err != nil {
@@ -131,7 +131,7 @@ func parseOfferingLabels(v value, t catalog.Type) (offeringLabels, error) {
 	return labels, nil
 }
 
-// places returns the values that a requirement In lists for key.
+// places returns the values of key's requirement In.
 func places(v value, set requirement.Set, key requirement.Key, allowed string) ([]string, error) {
 	values, finite := set.Get(key).Values()
 	if !set.Holds(key) || !finite || len(values) == 0 || set.Get(key).AllowsAbsent() {
@@ -140,7 +140,7 @@ func places(v value, set requirement.Set, key requirement.Key, allowed string) (
 	return values, nil
 }
 
-// againstType takes out of an offering's requirements those that its type already states, and refuses contradictions.
+// againstType removes from an offering's requirements those that its type states already, and refuses contradictions.
 func againstType(v value, set requirement.Set, t catalog.Type) (requirement.Set, error) {
 	own := t.Labels.With(requirement.OneOf(catalog.LabelInstanceType, t.Name))
 	for r := range own.All() {

@@ -26,21 +26,21 @@ const UnhealthyCondition corev1.NodeConditionType = "KWOKUnhealthy"
 // RebootCondition is a node condition for trials of reboots: set it to True on a node by hand. A reboot cures it.
 const RebootCondition corev1.NodeConditionType = "KWOKRebootRequired"
 
-// Config is what a Provider is made of.
+// Config configures a Provider.
 type Config struct {
 	Cluster   Cluster
 	Inventory Inventory
 	// Now is the clock; it decides when a booting machine is due.
 	Now func() time.Time
-	// Correct returns the catalogue as it holds for a claim, where users have said better (NodeOverlay): what planning
-	// found cheapest must be cheapest here too. Nil: as it is.
+	// Correct returns the catalogue for a claim, with the corrections of users (NodeOverlay): what planning found
+	// cheapest must be cheapest here too. Nil means unchanged.
 	Correct func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
-	// Faults are those of all node classes, beside what each says of itself.
+	// Faults apply to all node classes, beside the own faults of each.
 	Faults Faults
 }
 
-// Provider launches simulated machines. All that it remembers is what could not be had, which notices were
-// acknowledged, and which machines it ended a short while ago; it is safe for concurrent use.
+// Provider launches simulated machines. It only remembers shortages, acknowledged notices, and recently ended
+// machines. It is safe for concurrent use.
 type Provider struct {
 	cluster   Cluster
 	inventory Inventory
@@ -87,8 +87,8 @@ func (p *Provider) Owns(providerID string) bool {
 	return own && name != ""
 }
 
-// Catalog returns the inventory; all node classes offer the same, apart from injected faults. Reservations that are
-// used up, and what could not be had a short while ago, are unavailable.
+// Catalog returns the inventory. All node classes offer the same, apart from injected faults. Used-up reservations and
+// offerings that were short recently are unavailable.
 func (p *Provider) Catalog(ctx context.Context, className string) (catalog.Catalog, error) {
 	if err := p.throttled(ctx, callCatalog, className); err != nil {
 		return catalog.Catalog{}, err
@@ -104,7 +104,7 @@ func (p *Provider) Catalog(ctx context.Context, className string) (catalog.Catal
 	return p.offered(ctx, className, faults)
 }
 
-// offered returns the catalogue of a node class as it is now. Only reservations need to know what runs.
+// offered returns the current catalogue of a node class. Only reservations require a list of the machines.
 func (p *Provider) offered(ctx context.Context, className string, faults Faults) (catalog.Catalog, error) {
 	var instances []provider.Instance
 	if len(p.inventory.reservations) > 0 {
@@ -117,7 +117,7 @@ func (p *Provider) offered(ctx context.Context, className string, faults Faults)
 	return p.shortages.without(className, faults.priced(p.inventory.left(instances), now), now), nil
 }
 
-// nodeClass returns a node class that may be used.
+// nodeClass returns a node class that is usable.
 func (p *Provider) nodeClass(ctx context.Context, name string) (*kwokv1alpha1.KWOKNodeClass, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 }
 
 func (p *Provider) list(ctx context.Context) ([]provider.Instance, error) {
-	records, err := p.cluster.BootRecords(ctx) // before the nodes, for the reason given at find
+	records, err := p.cluster.BootRecords(ctx) // before the nodes: see find
 	if err != nil {
 		return nil, fmt.Errorf("listing boot records: %w", err)
 	}
@@ -237,9 +237,9 @@ func (p *Provider) RepairPolicies() []provider.RepairPolicy {
 	}
 }
 
-// Reboot gives the node of a machine another boot ID, as a kubelet does that starts on a machine which has started
-// anew, and takes away what a reboot cures. The boot ID is made of the operation: the same one again changes nothing.
-// The node stays ready meanwhile, since KWOK's controller says so.
+// Reboot gives the node of a machine another boot ID, like a kubelet after a reboot, and clears the condition that a
+// reboot cures. The boot ID is derived from the operation: repeating it changes nothing. The node stays ready
+// meanwhile, since KWOK's controller says so.
 func (p *Provider) Reboot(ctx context.Context, providerID, operation string) error {
 	if err := p.throttled(ctx, callReboot, providerID); err != nil {
 		return err

@@ -19,11 +19,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// noticeEvery is how often notices are asked for while faults may bring new ones.
+// noticeEvery is how often callers should ask for notices while faults may bring new ones.
 const noticeEvery = 5 * time.Second
 
-// faultsOf returns the faults of a node class with those of all. Faults that cannot be read make the class not ready:
-// a trial of something else than what was meant would be worth nothing.
+// faultsOf returns the faults of a node class with those of all classes. If they cannot be read, the class is not
+// ready: a trial with other faults than intended would be worthless.
 func (p *Provider) faultsOf(class *kwokv1alpha1.KWOKNodeClass) (Faults, error) {
 	text := class.Annotations[FaultsAnnotationKey]
 	if text == "" {
@@ -41,8 +41,8 @@ func (p *Provider) faultsOf(class *kwokv1alpha1.KWOKNodeClass) (Faults, error) {
 	return p.faults.and(own), nil
 }
 
-// throttled returns an error when a call is refused because of its rate. Clouds count calls for an account, so what
-// one node class says of throttling is true of all.
+// throttled returns an error when a call is refused because of its rate. Clouds count calls for an account, so the
+// throttling of one node class applies to all.
 func (p *Provider) throttled(ctx context.Context, call, subject string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (p *Provider) throttled(ctx context.Context, call, subject string) error {
 	}
 	rules := p.faults
 	for _, class := range classes {
-		// else the class is not ready, and says why
+		// otherwise the class is not ready, and says why
 		if own, err := ParseFaults([]byte(class.Annotations[FaultsAnnotationKey])); err == nil {
 			rules = rules.and(own)
 		}
@@ -64,8 +64,8 @@ func (p *Provider) throttled(ctx context.Context, call, subject string) error {
 	return nil
 }
 
-// Drifted says what the faults of the claim's node class say: a simulated machine is always what its class asks for.
-// The machine is as old as the claim.
+// Drifted returns the drift by the faults of the claim's node class: apart from these, a simulated machine always
+// matches its class. It also checks that the instance type still exists. The machine counts as old as the claim.
 func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (string, error) {
 	class, err := p.classOf(ctx, claim)
 	var notReady *provider.NodeClassNotReadyError
@@ -89,9 +89,9 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (s
 	}, p.now()), nil
 }
 
-// Notices returns the interruptions that faults have brought, or somebody by hand with [InterruptedAnnotationKey], of
-// machines that have joined. Each stands until it is acknowledged or its machine is gone. Time passes here when
-// somebody asks: a machine whose notice has run out is taken away.
+// Notices returns the interruptions of joined machines, by faults or by hand with [InterruptedAnnotationKey]. Each
+// stays until it is acknowledged or its machine is gone. Calling it also advances the simulation: it ends machines
+// whose notice has run out.
 func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Notices{}, err
@@ -136,20 +136,20 @@ func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	return notices, nil
 }
 
-// noticeOf returns what the cloud has said about a machine, if anything.
+// noticeOf returns the notice for a machine, if there is one.
 func (p *Provider) noticeOf(node *corev1.Node, faults Faults, now time.Time) (provider.Notice, bool) {
 	if !p.isMachine(node) {
 		return provider.Notice{}, false
 	}
 	if value, found := node.Annotations[InterruptedAnnotationKey]; found {
-		gone, _ := time.Parse(time.RFC3339, value) // zero, not known, for any other value
+		gone, _ := time.Parse(time.RFC3339, value) // any other value gives zero: unknown
 		return provider.Notice{ID: node.Spec.ProviderID, Kind: provider.SpotInterrupted,
 			ProviderID: node.Spec.ProviderID, Gone: gone}, true
 	}
 	return faults.interrupted(instanceOf(node), now)
 }
 
-// Acknowledge ends a notice. A new process will hear of it again, until the machine is gone.
+// Acknowledge ends a notice. A new process gets it again, until the machine is gone.
 func (p *Provider) Acknowledge(ctx context.Context, notice provider.Notice) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -158,8 +158,8 @@ func (p *Provider) Acknowledge(ctx context.Context, notice provider.Notice) erro
 	return nil
 }
 
-// handled remembers the notices that were acknowledged, as long as their machines are there. The zero value is ready
-// for use; it is safe for concurrent use.
+// handled remembers acknowledged notices while their machines exist. The zero value is ready for use; it is safe for
+// concurrent use.
 type handled struct {
 	mu  sync.Mutex
 	ids map[string]bool
@@ -174,7 +174,7 @@ func (h *handled) add(id string) {
 	h.ids[id] = true
 }
 
-// without leaves out the notices that were acknowledged, and forgets those that are not among them any more.
+// without removes acknowledged notices, and forgets those that no longer occur.
 func (h *handled) without(notices []provider.Notice) []provider.Notice {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,13 +186,13 @@ func (h *handled) without(notices []provider.Notice) []provider.Notice {
 	return slices.DeleteFunc(notices, func(n provider.Notice) bool { return h.ids[n.ID] })
 }
 
-// MarkUnavailable takes an offering out of the catalogues of all node classes for a while.
+// MarkUnavailable makes an offering unavailable in the catalogues of all node classes for a while.
 func (p *Provider) MarkUnavailable(offering provider.Offering) {
 	p.shortages.everywhere.Note(offering, p.now())
 }
 
-// shortages are what could not be had: each node class has faults of its own, and so shortages of its own. The zero
-// value is ready for use; it is safe for concurrent use.
+// shortages are the offerings without capacity: each node class has faults of its own, and so shortages of its own.
+// The zero value is ready for use; it is safe for concurrent use.
 type shortages struct {
 	everywhere provider.Shortages
 
@@ -215,7 +215,7 @@ func (s *shortages) of(class string) *provider.Shortages {
 	return own
 }
 
-// without returns the catalogue of a node class in which what it lacks at now is unavailable.
+// without returns the catalogue of a node class with the offerings unavailable that are short at now.
 func (s *shortages) without(class string, c catalog.Catalog, now time.Time) catalog.Catalog {
 	return s.everywhere.Without(s.of(class).Without(c, now), now)
 }

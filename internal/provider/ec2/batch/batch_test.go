@@ -97,8 +97,8 @@ func TestHowLongAsksWait(t *testing.T) {
 	}
 }
 
-// E-29, E-35: who comes alone goes at once, and a company as soon as all of it are there, however long they take to
-// come; who never comes is waited for two seconds, and all of them for ten.
+// E-29, E-35: a single ask goes at once, and a company as soon as it is complete, however long that takes. A missing
+// member is waited for two seconds, all of them together ten.
 func TestCompanyIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
@@ -131,7 +131,7 @@ func TestCompanyIsWaitedFor(t *testing.T) {
 	}
 }
 
-// said is how many asks each call had, and when it was made.
+// said returns how many asks each call had, and when it was made.
 func (r *recorder) said() string {
 	var calls []string
 	for _, call := range r.calls {
@@ -140,7 +140,7 @@ func (r *recorder) said() string {
 	return strings.Join(calls, ", ")
 }
 
-// E-29: who asks again is not counted twice, others in the round are waited for as ever, and companies are forgotten.
+// E-29: a repeated ask does not count twice, others in the round are still waited for, and companies are forgotten.
 func TestCompanyIsCounted(t *testing.T) {
 	t.Parallel()
 	clock, r := onFake()
@@ -195,8 +195,8 @@ func (a *answers) all() map[int]error {
 	return maps.Clone(a.errs)
 }
 
-// E-29: a caller that gives up gets its context's error at once; the others their answers. What nobody wants any
-// more is not asked for, and a call that is under way is not cut short.
+// E-29: a caller that gives up gets its context's error at once; the others get their answers. An ask without callers
+// is dropped, and a running call is not cancelled.
 func TestGivingUpIsNoMatterToOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestGivingUpIsNoMatterToOthers(t *testing.T) {
 	})
 }
 
-// A call that says too little leaves nobody waiting, and nobody with another's answer.
+// A call with too few answers leaves no caller waiting, and gives none another's answer.
 func TestWhatIsNotAnsweredIsUnknown(t *testing.T) {
 	t.Parallel()
 	clock := timer.NewFake(time.Unix(0, 0))
@@ -274,9 +274,9 @@ type caller struct {
 	left  bool
 }
 
-// E-29, E-54, as a law: however callers come, ask for the same and give up, each that stayed gets the answer to its
-// own ask, of a call made in time; no call is too large, in disorder or has an ask twice; and nothing is left
-// behind.
+// E-29, E-54, as a law: in whatever way callers arrive, ask for the same and give up, each remaining one gets the
+// answer to its own ask, from a call made in time. No call is too large, unordered or has an ask twice, and nothing is
+// left behind.
 func TestEachGetsItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

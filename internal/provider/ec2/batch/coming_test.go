@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// E-54, E-61: an end waits while others are on their way: a second for the next one, and ten in all; at once when
-// nobody is.
+// E-54, E-61: an end waits while others are on their way: a second for the next one, ten in total. Without others it
+// goes at once.
 func TestOthersOnTheirWayAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
@@ -46,8 +46,7 @@ func TestOthersOnTheirWayAreWaitedFor(t *testing.T) {
 	}
 }
 
-// E-61: nobody waits for those who are on their way: who waited is let go, and who comes later need not wait; the
-// calls are made.
+// E-61: once nothing is on its way any more, waiting asks go, and later ones need not wait; the calls are made.
 func TestNobodyWaitsForOthersOnTheirWay(t *testing.T) {
 	t.Parallel()
 	clock, r := onFake()

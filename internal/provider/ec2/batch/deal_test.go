@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
 )
 
-// E-29: machines are dealt out in a fixed order; who gets none gets the error; what is too much is shown.
+// E-29: machines are dealt out in a fixed order; claims without one get the error; surplus machines are returned.
 func TestMachinesAreDealtOut(t *testing.T) {
 	t.Parallel()
 	none := errors.New("InsufficientInstanceCapacity")

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// at is a clock on which waiting takes no time: what is to be called later is called at once.
+// at is a clock on which waiting takes no time: delayed calls happen at once.
 type at struct{ timer.Real }
 
 func (at) AfterFunc(_ time.Duration, f func()) func() {
@@ -55,8 +55,8 @@ func endpoint(t *testing.T, faults ec2test.Faults) (calls.Clients, *pace.Limiter
 		attempts
 }
 
-// E-60: what changes nothing is asked three times when AWS has trouble; a launch once, since who asked knows best what
-// to do.
+// E-60: read-only calls are tried three times when AWS has trouble; a launch once, since its caller knows best what to
+// do.
 func TestWhatIsRepeated(t *testing.T) {
 	t.Parallel()
 	trouble := ec2test.Faults{Throttle: map[string]ec2test.Bucket{"ec2:*": {Rate: 0, Burst: 0}}}
@@ -94,7 +94,7 @@ func TestWhatIsRepeated(t *testing.T) {
 	}
 }
 
-// A refusal that a repetition cannot mend is told at once, and an answer is taken the first time.
+// A refusal that a repetition cannot fix is returned at once, and so is the first answer.
 func TestWhatIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	clients, limiter, attempts := endpoint(t, ec2test.Faults{})
@@ -132,7 +132,7 @@ func TestThrottlingSlowsDown(t *testing.T) {
 	}
 }
 
-// A caller that gives up while AWS has trouble is not kept.
+// A caller that gives up while AWS has trouble returns at once.
 func TestGivingUp(t *testing.T) {
 	t.Parallel()
 	clients, _, attempts := endpoint(t,

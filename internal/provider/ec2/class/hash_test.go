@@ -29,5 +29,5 @@ func TestTheHashOfAFieldThatIsNotSet(t *testing.T) {
 	}
 }
 
-// hashBefore is what the release before spec.enclaveOptions came to for the class of the test.
+// hashBefore is the hash of the test's class in the release before spec.enclaveOptions.
 const hashBefore = "12e78ad4b531ccc7"

@@ -34,7 +34,7 @@ func settings(text string) func(*awsv1.EC2NodeClassSpec) {
 	}
 }
 
-// E-06: settings go by the names and types of the kubelet's own configuration; those that a family cannot pass on are
+// E-06: settings have the names and types of the kubelet's own configuration; those that a family cannot pass on are
 // refused.
 func TestKubeletsAreThoseOfTheKubelet(t *testing.T) {
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestKubeletsAreThoseOfTheKubelet(t *testing.T) {
 	}
 }
 
-// Nodes of a cluster with IPv6 could not join: that is told before any is launched.
+// Nodes of a cluster with IPv6 could not join: the error comes before any is launched.
 func TestClustersWithIPv6AreRefused(t *testing.T) {
 	t.Parallel()
 	list := class.Problems(ofFamily("al2023@latest"), resolve.Result{}, join("fd00:1234::/108"), "c1")
@@ -78,7 +78,7 @@ func TestClustersWithIPv6AreRefused(t *testing.T) {
 	}
 }
 
-// E-05: the hash is the same for what makes equal machines, and another one for what does not.
+// E-05: the hash is equal for specs that make equal machines, and differs otherwise.
 func TestHashes(t *testing.T) {
 	t.Parallel()
 	hash := func(c *awsv1.EC2NodeClass) string {

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// E-74: a volume that is smaller than what every image has for it is told. As long as one image has room, or nobody
-// knows what it has, the class can be launched by; and what was told stays until it can be found out again (E-03).
+// E-74: a volume smaller than its content in every image is an error. As long as it fits one image, or an image's size
+// is unknown, the class can be used; and an error stays until it can be checked again (E-03).
 func TestVolumesThatAreTooSmall(t *testing.T) {
 	t.Parallel()
 	small := func(images ...int64) map[string]map[string]int64 {

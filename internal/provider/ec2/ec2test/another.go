@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Another makes the endpoint of another account, which sells what this one does, or of that the types that are named,
-// at the same prices. It shares what never changes, so that thousands of them cost no more than their machines.
+// Another returns the endpoint of another account. It sells the same types at the same prices, or only the given
+// types. It shares everything immutable, so that thousands of endpoints cost no more than their machines.
 func (s *Server) Another(o Options, types ...string) (*Server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,5 +35,5 @@ func (s *Server) Another(o Options, types ...string) (*Server, error) {
 	return other, other.setFaults(o.Faults)
 }
 
-// Visible is from when on EC2 shows the instance.
+// Visible returns the time from which EC2 shows the instance.
 func (i *Instance) Visible() time.Time { return i.visible }

@@ -12,8 +12,8 @@ import (
 // Config returns the configuration of a client of the endpoint: the controller's.
 func (s *Server) Config() aws.Config { return s.config(AccessKey) }
 
-// OthersConfig is that of somebody else in the account, with rights of their own: what they ask for is not held
-// against the policies of a controller.
+// OthersConfig returns the configuration of another user of the account, with rights of their own: their requests are
+// not checked against the policies of a controller.
 func (s *Server) OthersConfig() aws.Config { return s.config(othersKey) }
 
 func (s *Server) config(key string) aws.Config {

@@ -12,8 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// E-63: what a machine finds when it starts, its user data and its volumes, can be asked for as with EC2, and goes
-// with it.
+// E-63: a machine's user data and volumes can be read as in EC2, and disappear with it.
 func TestUserDataAndVolumes(t *testing.T) {
 	t.Parallel()
 	const boot, shut = 2 * time.Second, 3 * time.Second

@@ -1,15 +1,15 @@
-// Package ec2test stands for AWS in tests: an HTTP server that the real clients of the SDK reach (E-63).
+// Package ec2test simulates AWS in tests: an HTTP server for the real clients of the SDK (E-63).
 //
 // # What is served
 //
-// Five protocols: EC2's query, IAM's query, JSON 1.0 (SQS) and 1.1 (SSM, Pricing), and EKS's paths. The service is
-// told by the signature's scope, the actions are the tables in actions.go and beside each service. A parameter or an
-// action that is in no table is refused and told to Options.Unknown, which fails the test: nothing is silently
-// ignored. Every request is recorded with the questions of rights that it raises (Calls, Counts).
+// Five protocols: EC2's query, IAM's query, JSON 1.0 (SQS) and 1.1 (SSM, Pricing), and EKS's paths. The signature's
+// scope names the service. The tables of actions are in actions.go and beside each service. An unknown parameter or
+// action is refused and reported to Options.Unknown, which fails the test: nothing is silently ignored. Every request
+// is recorded with the rights that it needs (Calls, Counts).
 //
-// Time is the world's: it stands still until Advance moves it, or goes by Options.Now. Signatures, latency and the
-// long poll of a queue go by the clock of the machine. All state is under one lock, so a request sees the world as a
-// whole.
+// The world has its own time: it stands still until Advance moves it, or follows Options.Now. Signatures, latency and
+// the long poll of a queue follow the clock of the machine. One lock guards all state, so a request sees a consistent
+// world.
 //
 // # What follows AWS's documentation
 //
@@ -27,23 +27,23 @@
 //
 // # What is assumed, and where it can be switched
 //
-// Nothing here was compared with a real account. Where EC2's behaviour is not documented, the endpoint has one, and a
-// switch where the provider has to be right in both:
+// Nothing here was compared with a real account. Where EC2's behaviour is not documented, the endpoint chooses one. It
+// has a switch where the provider must handle several:
 //
 //   - Faults.Tokens: a repeated token gives the original answer (also one without instances), the fleet's id alone, a
 //     mismatch, or a second launch. The default is the first.
 //   - Faults.Visibility: an instance that is late is hidden from listings, tags and termination alike.
 //   - Faults.SkewCode: which code a wrong clock gets.
 //   - Faults.LostBefore, LostAfter: a cut connection, or a server error, with the effect or without.
-//   - Faults.Omit: what looser servers do not say of an instance.
+//   - Faults.Omit: fields of an instance that some other servers leave out.
 //   - Faults.Garbled: an answer that cannot be read.
 //   - Faults.FleetErrors: errors of a fleet that name no pool, instead of its instances or beside them.
 //   - Pool.Code: how a pool without capacity refuses.
 //   - A pool is chosen by price; with a strategy that names capacity, pools with enough for the whole fleet come
-//     first. A fleet fills one pool before it begins the next, and tells of every pool that it tried.
+//     first. A fleet fills one pool before it begins the next, and reports every pool that it tried.
 //   - Duplicate pools and too many overrides are InvalidFleetConfig, for the whole call; a template that does not
-//     exist, too. What is wrong with an image, a group, a volume, a profile or a right to RunInstances is told for
-//     each pool.
+//     exist, too. Errors of an image, a group, a volume, a profile or a right to RunInstances are reported for each
+//     pool.
 //   - Spot prices have the product Linux/UNIX only, as accounts without EC2-Classic.
 //   - A deprecated image is listed to its owner, by its id, or when asked for.
 //   - An instance runs 15 seconds after its launch and is terminated 30 seconds after its end. Addresses and capacity
@@ -51,11 +51,11 @@
 //   - The instances of a capacity block end 30 minutes before it, as documented; the code of their end is made up.
 //   - Prices are made up from vCPUs, memory and GPUs unless set; spot is 30 to 60 % of that by type and zone.
 //   - Launch templates have one version, fleets one capacity type, and RunInstances is for dry runs.
-//   - What is made through the API (networks, groups, images, roles, queues) is there at once, has no quota, and an
+//   - Resources created through the API (networks, groups, images, roles, queues) exist at once and have no quota. An
 //     image needs no snapshot.
 //
 // # Clients
 //
 // Config has credentials and a transport for the SDK's clients. The SDK fills in a client token in the caller's own
-// input: whoever sends one input twice repeats the call.
+// input: sending one input twice repeats the call.
 package ec2test

@@ -23,11 +23,11 @@ type terminateOut struct {
 	Instances []stateChangeXML `xml:"instancesSet>item"`
 }
 
-// maxTerminate is the most ids that EC2 takes in one call.
+// maxTerminate is EC2's maximum number of ids in one call.
 const maxTerminate = 1000
 
-// terminateInstances fails whole for an id that does not exist, as EC2 documents. With a protected one, the instances
-// of its zone stay and those of other zones end, and the call fails.
+// terminateInstances fails completely for an id that does not exist, as EC2 documents. With a protected instance, the
+// call fails too: the instances of its zone stay and those of other zones end.
 func terminateInstances(c *call, in *terminateIn) (any, error) {
 	if len(in.IDs) == 0 {
 		return nil, refuse(400, codeMissing, "The request must contain the parameter InstanceId")
@@ -52,7 +52,7 @@ func terminateInstances(c *call, in *terminateIn) (any, error) {
 	if err := c.dry(in.DryRun); err != nil {
 		return nil, err
 	}
-	kept := map[string]string{} // by zone: who is protected
+	kept := map[string]string{} // by zone: a protected instance
 	for _, i := range list {
 		if i.Protected && kept[i.Zone] == "" {
 			kept[i.Zone] = i.ID
@@ -282,7 +282,7 @@ type runIn struct {
 	Subnet   string         `query:"SubnetId"`
 }
 
-// runInstances answers dry runs: the provider launches by fleets, and validates by this (E-62).
+// runInstances answers only dry runs: the provider launches by fleets, and uses this for validation (E-62).
 func runInstances(c *call, in *runIn) (any, error) {
 	t := &template{data: in.templateData}
 	if in.Template != nil {

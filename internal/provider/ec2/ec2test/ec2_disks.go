@@ -21,7 +21,7 @@ type valueXML struct {
 	Value *string `xml:"value"`
 }
 
-// describeInstanceAttribute tells an instance's user data, in base64 as it was sent. No other attribute is known.
+// describeInstanceAttribute returns an instance's user data, in base64 as it was sent. It knows no other attribute.
 func describeInstanceAttribute(c *call, in *attributeIn) (any, error) {
 	ask := Ask{Action: c.name(), Resource: c.arn("instance", in.ID)}
 	if i := c.machines[in.ID]; i != nil {
@@ -126,7 +126,7 @@ func describeVolumes(c *call, in *describeVolumesIn) (any, error) {
 	return describeVolumesOut{Volumes: disks, Next: next}, err
 }
 
-// disks are the volumes of an instance. What its template does not say of the root volume, the image does.
+// disks returns the volumes of an instance. What the template leaves out of the root volume comes from the image.
 func (s *Server) disks(i *Instance) []diskXML {
 	image := s.images[i.Image]
 	var disks []diskXML
@@ -160,7 +160,7 @@ func (d *diskXML) fill(from *ebs) {
 	d.Key, d.IOPS, d.Throughput = from.Key, from.IOPS, from.Throughput
 }
 
-// volumeID names the volume at a place of its instance's list.
+// volumeID returns the id of the volume at a position in its instance's list.
 func volumeID(i *Instance, at int) string {
 	const length = len("vol-") + 17
 	return strings.Replace(i.ID, "i-", "vol-"+string("0123456789abcdef"[at%16]), 1)[:length]

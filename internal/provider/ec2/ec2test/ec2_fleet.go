@@ -61,7 +61,7 @@ type fleetReservedCapacity struct {
 	Types []string `query:"ReservationType"`
 }
 
-// fleet is what a client token stands for.
+// fleet is the request and the answer of a client token.
 type fleet struct {
 	request string
 	out     fleetOut
@@ -145,9 +145,10 @@ func createFleet(c *call, in *createFleetIn) (any, error) {
 	return out, nil
 }
 
-// mayOffer asks for the rights to what the request names, each once. What a template names and makes is asked for when
-// it launches, as RunInstances. Source: CreateFleet in AWS's service authorization reference for EC2, which has fleet
-// and instance as needed, and image, launch-template, placement-group, subnet and volume where the request has them.
+// mayOffer asks for the rights to everything that the request names, each once. Rights to what a template names and
+// creates are asked for at the launch, as RunInstances. Source: CreateFleet in AWS's service authorization reference
+// for EC2, which has fleet and instance as needed, and image, launch-template, placement-group, subnet and volume
+// where the request has them.
 func (l *launch) mayOffer() error {
 	var asks []Ask
 	seen := map[string]bool{}
@@ -202,7 +203,7 @@ func (p *parameter) flat() []string {
 	return list
 }
 
-// newLaunch checks a request as far as EC2 refuses it whole, and lists its pools.
+// newLaunch checks a request for what EC2 refuses completely, and lists its pools.
 func (c *call) newLaunch(in *createFleetIn) (*launch, error) {
 	switch {
 	case in.Target == nil || in.Target.Total < 1 || in.Target.Total > maxTarget:

@@ -54,7 +54,7 @@ type Instance struct {
 	events         []ScheduledEvent
 }
 
-// UserData is what the instance's launch template says, in base64 as it was sent.
+// UserData returns the user data of the instance's launch template, in base64 as it was sent.
 func (i Instance) UserData() string { return i.data.UserData }
 
 // Enclaves reports whether programs on the instance can start enclaves.
@@ -62,7 +62,7 @@ func (i Instance) Enclaves() bool { return i.data.enclaves() }
 
 func (i *Instance) runs() bool { return i.State == Pending || i.State == Running }
 
-// settle brings the world to its present: what was to happen until now has happened.
+// settle makes everything happen that is due by now.
 func (s *Server) settle() {
 	now := s.now()
 	s.expireReservations()
@@ -93,7 +93,7 @@ func (s *Server) settle() {
 	}
 }
 
-// end begins an instance's end and gives its addresses and capacity back.
+// end begins an instance's end and returns its addresses and capacity.
 func (s *Server) end(i *Instance, at time.Time, code, message string) {
 	if !i.runs() {
 		return
@@ -142,7 +142,7 @@ func (s *Server) change(id string, by func(*Instance)) {
 	}
 }
 
-// Instances returns every instance that EC2 knows, in the order of their launches, seen by listings or not.
+// Instances returns every instance that EC2 knows, in order of launch, visible in listings or not.
 func (s *Server) Instances() []Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +295,7 @@ func (c *call) seen(ids []string) ([]*Instance, error) {
 		strings.Join(missing, ", "))
 }
 
-// checkID refuses an id that cannot be one.
+// checkID refuses an invalid id.
 func checkID(prefix, id string) error {
 	rest, ok := strings.CutPrefix(id, prefix+"-")
 	hex := strings.Trim(rest, "0123456789abcdef") == ""
@@ -395,7 +395,7 @@ func (s *Server) instance(i *Instance) instanceXML {
 	return x
 }
 
-// omissions are what can be left out of an instance, by name.
+// omissions are the fields that can be left out of an instance, by name.
 var omissions = map[string]func(*instanceXML){
 	"spot-request": func(x *instanceXML) { x.SpotRequest = "" },
 	"zone-id":      func(x *instanceXML) { x.ZoneID = "" },
@@ -419,7 +419,7 @@ func (d *templateData) interfaceKinds() []string {
 	return kinds
 }
 
-// deviceNames are the volumes of an instance: those of the template, and the root's.
+// deviceNames returns the devices of an instance: those of the template, and the root's.
 func (d *templateData) deviceNames(root string) []string {
 	names := []string{root}
 	for _, dev := range d.Devices {

@@ -27,7 +27,7 @@ type launch struct {
 	pools        []pool
 }
 
-// pool is where a fleet may take machines from.
+// pool is a source of a fleet's machines.
 type pool struct {
 	template                  *template
 	override                  fleetOverride
@@ -201,7 +201,7 @@ func (d *templateData) groups() []string {
 	return slices.Compact(ids)
 }
 
-// fits finds what does not exist or does not go together.
+// fits returns an error if something does not exist or is contradictory.
 func (l *launch) fits(p pool) error {
 	info, known := l.types[p.kind]
 	image, exists := l.images[p.image]
@@ -291,7 +291,7 @@ func (l *launch) hasAddresses(p pool) error {
 		p.subnet)
 }
 
-// addresses is how many an instance takes at its start.
+// addresses returns how many addresses an instance takes at its start.
 func (d *templateData) addresses() int {
 	const prefix = 16
 	count := 0
@@ -313,7 +313,7 @@ func number(n *int64) int {
 // quotaGroups are the groups of types that share a quota of vCPUs.
 var quotaGroups = []string{"standard", "g", "p", "f", "x", "inf", "trn", "dl", "hpc", "high-memory"}
 
-// quotaGroup tells the group from the letters that a type's name begins with.
+// quotaGroup returns the group by the leading letters of a type's name.
 func quotaGroup(kind string) string {
 	letters := strings.ToLower(kind[:strings.IndexFunc(kind+"0", func(r rune) bool {
 		return r >= '0' && r <= '9' ||
@@ -362,7 +362,7 @@ func (l *launch) hasQuota(p pool) error {
 	return nil
 }
 
-// start makes the machine. What happens to it later is decided now, by seed.
+// start creates the machine. Its later fate is decided now, by seed.
 func (l *launch) start(p pool) *Instance {
 	r, _ := l.reservation(p)
 	if line := l.faults.pool(p.kind, p.zone, l.capacityType); line != nil && r == nil {
@@ -404,7 +404,7 @@ func (l *launch) start(p pool) *Instance {
 	return i
 }
 
-// pick returns the first rule that takes the instance, by chance.
+// pick returns the first rule that hits the instance, at random.
 func (f *faults) pick(kind string, rules []End, i *Instance) *End {
 	for at := range rules {
 		if r := &rules[at]; like(r.Type, i.Type) && like(r.Zone, i.Zone) && f.chance(kind, at, i.number) < r.Share {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// What somebody makes in the account through the API, as a test does that knows the endpoint by its URL alone (E-64):
-// networks, groups and images. Each is asked for its right and nothing more; quotas there are none.
+// Resources that are created in the account through the API, by tests that know only the endpoint's URL (E-64):
+// networks, groups and images. Only the right to create each is checked; there are no quotas.
 
 type vpcXML struct {
 	ID    string `xml:"vpcId"`
@@ -17,7 +17,7 @@ type vpcXML struct {
 	Tags  []tag  `xml:"tagSet>item"`
 }
 
-// done is the answer of a call that has nothing to say.
+// done is the answer of a call without a result.
 type done struct {
 	Return bool `xml:"return"`
 }

@@ -170,8 +170,8 @@ func describeCapacityReservations(c *call, in *describeReservationsIn) (any, err
 	return out, err
 }
 
-// reservation is what a launch from a pool would use up: the target of its template, or an open one that fits; nil for
-// none.
+// reservation returns the reservation that a launch from a pool would use: the target of its template, or an open one
+// that fits; nil for none.
 func (l *launch) reservation(p pool) (*CapacityReservation, error) {
 	spec := p.template.data.Reservation
 	if spec != nil && spec.Target != nil && spec.Target.ID != "" {
@@ -297,8 +297,8 @@ func (s *Server) placement(d *templateData) (PlacementGroup, bool) {
 // spreadLimit is how many instances a spread group has in a zone.
 const spreadLimit = 7
 
-// hasPlacement refuses a group that does not exist or does not take the type, and the eighth of a zone in a spread
-// group.
+// hasPlacement refuses a group that does not exist or does not support the type, and more than spreadLimit instances
+// of a spread group in a zone.
 func (l *launch) hasPlacement(p pool) error {
 	g, wanted := l.placement(&p.template.data)
 	if !wanted {

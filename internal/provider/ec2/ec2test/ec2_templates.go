@@ -18,7 +18,7 @@ type tagSpecification struct {
 	Tags []tag  `query:"Tag" xml:"tagSet>item"`
 }
 
-// templateData is what a launch template says, on the wire in both directions.
+// templateData is the content of a launch template, on the wire in both directions.
 type templateData struct {
 	ImageID          string             `query:"ImageId" xml:"imageId,omitempty"`
 	InstanceType     string             `query:"InstanceType" xml:"instanceType,omitempty"`
@@ -145,7 +145,7 @@ type privateDNS struct {
 	AAAA *bool  `query:"EnableResourceNameDnsAAAARecord" xml:"enableResourceNameDnsAAAARecord"`
 }
 
-// template is a launch template. The endpoint knows one version of each: that is all the provider makes.
+// template is a launch template. The endpoint knows one version of each, since the provider makes no more.
 type template struct {
 	id, name, token string
 	created         time.Time
@@ -181,7 +181,7 @@ type templateOut struct {
 	Template templateXML `xml:"launchTemplate"`
 }
 
-// What EC2 documents as bounds.
+// EC2's documented bounds.
 const (
 	maxTemplates = 5000
 	maxUserData  = 16 << 10
@@ -269,7 +269,7 @@ func checkTags(tags []tag) error {
 	return nil
 }
 
-// check finds what EC2 refuses in a template whatever it is used for.
+// check finds what EC2 refuses in any template.
 func (d *templateData) check() error {
 	decoded, err := base64.StdEncoding.DecodeString(d.UserData)
 	if err != nil {
@@ -467,7 +467,7 @@ func deleteLaunchTemplate(c *call, in *deleteTemplateIn) (any, error) {
 	return templateOut{t.xml()}, nil
 }
 
-// LaunchTemplates returns the names of the launch templates that exist, in order.
+// LaunchTemplates returns the names of the existing launch templates, sorted.
 func (s *Server) LaunchTemplates() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,11 +13,11 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// foreign writes a type of the SDK's by EC2's rule for names: the first letter is small, items of a list are called
-// item. The rule holds for whatever an instance type has; the exceptions are in odd.
+// foreign writes an SDK type with EC2's names: the first letter is lower case, and items of a list are called item.
+// This holds for everything in an instance type; the exceptions are in odd.
 type foreign struct{ of any }
 
-// odd are the lists that EC2 calls otherwise: the list, and its items.
+// odd has the lists with other names: of the list, and of its items.
 var odd = map[string][2]string{
 	"InferenceAcceleratorInfo.Accelerators": {"accelerators", "member"},
 	"EbsInfo.EbsCards":                      {"ebsCardSet", "item"},
@@ -245,10 +245,10 @@ var spotFilters = fields[spotPrice]{
 	"spot-price":          one(func(p spotPrice) string { return p.Price }),
 }
 
-// spotProduct is that of Linux. Prices of "Linux/UNIX (Amazon VPC)" have only accounts from before VPCs.
+// spotProduct is the product of Linux. Only accounts from before VPCs have prices of "Linux/UNIX (Amazon VPC)".
 const spotProduct = "Linux/UNIX"
 
-// describeSpotPriceHistory has one price for each pool and product, from an hour ago.
+// describeSpotPriceHistory returns one price for each pool and product, from an hour ago.
 func describeSpotPriceHistory(c *call, in *describeSpotIn) (any, error) {
 	if err := c.listing(in.DryRun); err != nil {
 		return nil, err

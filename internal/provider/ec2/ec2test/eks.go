@@ -1,6 +1,6 @@
 package ec2test
 
-// Cluster is what EKS tells of a cluster.
+// Cluster is EKS' description of a cluster.
 type Cluster struct {
 	Name, Version, Endpoint string
 	CA                      string // in base64

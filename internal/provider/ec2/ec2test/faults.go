@@ -16,18 +16,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Faults are what goes wrong. Wherever chance decides, it is a function of Seed, the action and how often it was asked
-// for, so a run can be repeated. Actions are "service:Action"; they, resources, types and zones may have * and ? as in
-// path.Match.
+// Faults are the injected faults. Random decisions are repeatable with the same Seed. Actions are "service:Action".
+// Actions, resources, types and zones may have * and ? as in path.Match.
 type Faults struct {
 	Seed uint64 `json:"seed,omitempty"`
 	// Latency is how long every answer takes, by this machine's clock.
 	Latency metav1.Duration `json:"latency,omitempty"`
-	// Visibility is when new instances turn up in listings.
+	// Visibility delays new instances in listings.
 	Visibility Visibility `json:"visibility,omitempty"`
 	// Throttle has a token bucket for an action. "ec2:CreateFleet instances" counts the instances that are asked for.
 	Throttle map[string]Bucket `json:"throttle,omitempty"`
-	// Pools have finite capacity. The first that fits a pool counts; one without a line is endless.
+	// Pools have finite capacity. The first entry that fits a pool counts; a pool without an entry is endless.
 	Pools []Pool `json:"pools,omitempty"`
 	// Quotas bound the vCPUs that run.
 	Quotas []Quota `json:"quotas,omitempty"`
@@ -35,24 +34,24 @@ type Faults struct {
 	FreeAddresses map[string]int `json:"freeAddresses,omitempty"`
 	// Deny refuses rights.
 	Deny []Denial `json:"deny,omitempty"`
-	// LostBefore are requests that never arrive; LostAfter those whose answer never does.
+	// LostBefore are requests that never arrive, LostAfter those whose answer never arrives.
 	LostBefore []Loss `json:"lostBefore,omitempty"`
 	LostAfter  []Loss `json:"lostAfter,omitempty"`
 	// FleetErrors are errors of a fleet that name no pool, instead of its instances or beside them.
 	FleetErrors []FleetError `json:"fleetErrors,omitempty"`
-	// Garbled are answers that nobody can read: cut, empty, html (with status 500), types or huge (10 MB).
+	// Garbled are unreadable answers: cut, empty, html (with status 500), types or huge (10 MB).
 	Garbled []Garble `json:"garbled,omitempty"`
 	// Ends are instances that end by themselves.
 	Ends []End `json:"ends,omitempty"`
 	// Interruptions are spot instances that AWS takes back, two minutes after its warning.
 	Interruptions []End `json:"interruptions,omitempty"`
-	// Tokens is how a client token that was used before is answered: replay (default), fleet-only, mismatch or ignore.
+	// Tokens is the answer to a repeated client token: replay (default), fleet-only, mismatch or ignore.
 	Tokens TokenBehaviour `json:"tokens,omitempty"`
 	// MaxTemplates bounds the launch templates of the account; 0 means EC2's 5,000.
 	MaxTemplates int `json:"maxTemplates,omitempty"`
 	// MaxFleets bounds the fleets that were made; 0 for no bound. Beyond it CreateFleet answers MaxFleetCountExceeded.
 	MaxFleets int `json:"maxFleets,omitempty"`
-	// Omit leaves out of DescribeInstances what looser servers do not say (E-64): spot-request, zone-id, groups,
+	// Omit leaves fields out of DescribeInstances, like some other servers (E-64): spot-request, zone-id, groups,
 	// token.
 	Omit []string `json:"omit,omitempty"`
 	// ProfileDelay is how long a new instance profile cannot be used for a launch.
@@ -62,7 +61,7 @@ type Faults struct {
 	SkewCode string `json:"skewCode,omitempty"`
 }
 
-// TokenBehaviour is what EC2 may do with a client token that it has seen (E-37).
+// TokenBehaviour is the reaction of EC2 to a repeated client token (E-37).
 type TokenBehaviour string
 
 // The behaviours.
@@ -73,7 +72,7 @@ const (
 	TokenFleetOnly TokenBehaviour = "fleet-only"
 	// TokenMismatch refuses every repetition with IdempotentParameterMismatch.
 	TokenMismatch TokenBehaviour = "mismatch"
-	// TokenIgnore launches again, as looser servers do.
+	// TokenIgnore launches again, like some other servers.
 	TokenIgnore TokenBehaviour = "ignore"
 )
 
@@ -113,8 +112,8 @@ type Denial struct {
 	Cause    string `json:"cause,omitempty"`
 }
 
-// Loss takes a share of an action's answers away, at most Times of them unless 0. Status 0 cuts the connection; others
-// are answered with an internal error.
+// Loss loses a share of an action's answers, at most Times of them unless 0. Status 0 cuts the connection; others are
+// answered with an internal error.
 type Loss struct {
 	Action string  `json:"action"`
 	Share  float64 `json:"share"`
@@ -139,7 +138,7 @@ func (l *Loss) refusal() error {
 	return refuse(l.Status, codeInternal, "An internal error has occurred")
 }
 
-// End is what happens to a share of the instances of a type and zone some time after their launch.
+// End ends a share of the instances of a type and zone some time after their launch.
 type End struct {
 	Type    string          `json:"type,omitempty"`
 	Zone    string          `json:"zone,omitempty"`
@@ -149,7 +148,7 @@ type End struct {
 	Message string          `json:"message,omitempty"`
 }
 
-// ReadFaults reads a file of YAML or JSON. A field that does not exist, or a value that cannot be, is an error.
+// ReadFaults reads a file of YAML or JSON. An unknown field or an invalid value is an error.
 func ReadFaults(name string) (Faults, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {
@@ -165,7 +164,7 @@ func ReadFaults(name string) (Faults, error) {
 	return f, nil
 }
 
-// check finds values that cannot be: field, value, and what is allowed.
+// check returns an error for invalid values: field, value, and what is allowed.
 func (f *Faults) check() error {
 	shares := map[string]float64{"visibility.share": f.Visibility.Share}
 	for i, l := range f.LostBefore {
@@ -229,7 +228,7 @@ func (f *Faults) check() error {
 	return nil
 }
 
-// faults are Faults at work.
+// faults are Faults with their counters.
 type faults struct {
 	Faults
 	buckets map[string]*bucket
@@ -243,7 +242,7 @@ type bucket struct {
 	at     time.Time
 }
 
-// SetFaults replaces what goes wrong from now on. Buckets begin full.
+// SetFaults replaces the faults from now on. Buckets begin full.
 func (s *Server) SetFaults(f Faults) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,8 +266,8 @@ func (s *Server) setFaults(f Faults) error {
 	return nil
 }
 
-// Deny asks decide about every right: it returns why it is denied, or "". It is asked before Faults.Deny.
-// decide runs under the endpoint's lock: it cannot ask the endpoint anything.
+// Deny lets decide decide about every right, before Faults.Deny: it returns why the right is denied, or "". decide
+// runs under the endpoint's lock and must not call the endpoint.
 func (s *Server) Deny(decide func(Ask) string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,7 +327,7 @@ func (f *faults) refuseFleet(c *call) *FleetError {
 	return nil
 }
 
-// hits reports whether chance lets a rule have this request, and counts it.
+// hits decides at random whether a rule applies to this request, and counts it.
 func (f *faults) hits(c *call, kind string, rule int, action string, share float64, times int) bool {
 	key := fmt.Sprint(kind, rule)
 	if !like(action, c.name()) || times > 0 && f.hit[key] >= times || f.chance(kind, rule, c.name(),
@@ -366,7 +365,7 @@ func (b *bucket) fill(now time.Time) {
 	}
 }
 
-// pool returns the line of a pool's capacity, or nil when it is endless.
+// pool returns the entry of a pool's capacity, or nil when it is endless.
 func (f *faults) pool(kind, zone, capacityType string) *Pool {
 	for i := range f.Pools {
 		if p := &f.Pools[i]; like(p.Type, kind) && like(p.Zone, zone) && (p.CapacityType == "*" ||

@@ -22,7 +22,7 @@ import (
 
 func seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
 
-// badDay is what the runs below meet.
+// badDay has the faults of the runs below.
 func badDay(seed uint64) ec2test.Faults {
 	return ec2test.Faults{
 		Seed:       seed,
@@ -36,7 +36,7 @@ func badDay(seed uint64) ec2test.Faults {
 	}
 }
 
-// persist tries a call until it is done, as E-37 does with the original answer: the same call with the same token.
+// persist repeats a call with the same token until it succeeds, as E-37 requires for the original answer.
 func (a *account) persist(call func() error) error {
 	for range 100 {
 		err := call()
@@ -133,7 +133,7 @@ func TestTwoHundredLaunchesOnABadDay(t *testing.T) {
 	}
 }
 
-// E-63: the same seed makes the same day, another one another.
+// E-63: the same seed makes the same day, another seed another day.
 func TestADayIsAFunctionOfItsSeed(t *testing.T) {
 	t.Parallel()
 	day := func(seed uint64) string {
@@ -158,7 +158,7 @@ func TestADayIsAFunctionOfItsSeed(t *testing.T) {
 	}
 }
 
-// E-63: faults come from a file, too, and a wrong file is refused with field, value and what is allowed.
+// E-63: faults can come from a file, and an invalid file is refused with field, value and what is allowed.
 func TestFaultsComeFromAFile(t *testing.T) {
 	t.Parallel()
 	got, err := ec2test.ReadFaults("testdata/faults.yaml")
@@ -193,7 +193,7 @@ func TestFaultsComeFromAFile(t *testing.T) {
 	}
 }
 
-// E-45: instances end by themselves, for a reason that the listing tells, and spot instances are taken back.
+// E-45: instances end by themselves, with a reason in the listing, and spot instances are taken back.
 func TestInstancesEndByThemselves(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{

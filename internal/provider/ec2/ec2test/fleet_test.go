@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// account is an endpoint with what a launch needs.
+// account is an endpoint with the resources of a launch.
 type account struct {
 	*ec2test.Server
 	t       *testing.T
@@ -111,7 +111,7 @@ func (a *account) launch(in *ec2.CreateFleetInput) *ec2.CreateFleetOutput {
 	return out
 }
 
-// taken says what a fleet came to: "2 c5.large/us-east-1a, InsufficientInstanceCapacity c5.large/us-east-1b".
+// taken prints the result of a fleet: "2 c5.large/us-east-1a, InsufficientInstanceCapacity c5.large/us-east-1b".
 func taken(out *ec2.CreateFleetOutput) string {
 	var list []string
 	for _, i := range out.Instances {
@@ -163,7 +163,7 @@ func TestPoolsAreFinite(t *testing.T) {
 	}
 }
 
-// E-37: what a client token that was used before is answered.
+// E-37: the answers to a repeated client token.
 func TestClientTokens(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -205,7 +205,7 @@ func TestClientTokens(t *testing.T) {
 	}
 }
 
-// E-41 to E-43: what refuses a pool is told beside the pool.
+// E-41 to E-43: the refusal of a pool is reported beside the pool.
 func TestWhatAPoolIsRefusedFor(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t,
@@ -296,7 +296,7 @@ func TestErrorsWithoutAPool(t *testing.T) {
 	}
 }
 
-// E-12: a subnet has the addresses that it has.
+// E-12: a subnet has only a limited number of addresses.
 func TestSubnetsFill(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -377,7 +377,7 @@ func TestTheLifeOfAnInstance(t *testing.T) {
 	wantCode(t, err, "InvalidInstanceID.NotFound")
 }
 
-// E-54: one bad id fails the call whole; a protected instance fails alone with those of its zone.
+// E-54: one invalid id fails the call completely; a protected instance fails only with those of its zone.
 func TestTerminatingMany(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t,
@@ -413,7 +413,7 @@ func TestTerminatingMany(t *testing.T) {
 	}
 }
 
-// E-62: dry runs say what would happen, and do nothing.
+// E-62: dry runs return what would happen, and change nothing.
 func TestDryRuns(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})

@@ -22,8 +22,8 @@ type parameter struct {
 	below map[string]*parameter
 }
 
-// parseForm makes the tree of a form. It refuses what AWS's query protocols cannot mean: a name that is given twice,
-// or that has an empty part or too many.
+// parseForm returns the tree of a form. It refuses names that are invalid in AWS's query protocols: duplicates, and
+// names with an empty part or too many parts.
 func parseForm(form url.Values) (*parameter, error) {
 	root := &parameter{}
 	for _, name := range slices.Sorted(maps.Keys(form)) {
@@ -57,10 +57,9 @@ func parseForm(form url.Values) (*parameter, error) {
 	return root, nil
 }
 
-// decodeForm fills the struct that into points to. Fields have the tag `query:"Name"`; a name with a dot is a way of
+// decodeForm fills the struct that into points to. Fields have the tag `query:"Name"`; a name with dots is a path of
 // several parts; a slice's items are numbered below its name; an embedded struct without a tag is part of the struct
-// around it. Every parameter that no field takes is an error: what the endpoint does not know it must not silently
-// ignore.
+// around it. Every parameter without a field is an error: the endpoint must not silently ignore what it does not know.
 func decodeForm(root *parameter, into any) error {
 	d := &formDecoder{}
 	d.structure(root, reflect.ValueOf(into).Elem(), "")
@@ -145,7 +144,7 @@ func (d *formDecoder) list(p *parameter, v reflect.Value, path string) {
 	for name := range p.below {
 		n, err := strconv.Atoi(name)
 		if err != nil || n < 1 || strconv.Itoa(n) != name {
-			continue // nobody takes it, so it is unknown
+			continue // no field takes it, so it is unknown
 		}
 		numbers = append(numbers, n)
 	}
@@ -160,7 +159,7 @@ func (d *formDecoder) list(p *parameter, v reflect.Value, path string) {
 
 func (d *formDecoder) scalar(p *parameter, v reflect.Value, path string) {
 	if !p.set {
-		return // only something below it was given, which nobody takes
+		return // only something below it was given, which no field takes
 	}
 	d.take(p)
 	var err error

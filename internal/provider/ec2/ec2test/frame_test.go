@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// raw is why the requests of most tests here are not held against policies.
+// raw is the reason why the requests of most tests here are not checked against policies.
 const raw = "the endpoint itself is tested, with requests that no controller makes"
 
 func client(s *ec2test.Server, changes ...func(*ec2.Options)) *ec2.Client {
@@ -30,7 +30,7 @@ func client(s *ec2test.Server, changes ...func(*ec2.Options)) *ec2.Client {
 // once tries every call once, so that a test sees each answer.
 func once(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
 
-// code returns the code that a call was refused with; "" when it was done.
+// code returns the code of a refusal; "" on success.
 func code(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -78,7 +78,7 @@ func TestSignaturesAreChecked(t *testing.T) {
 	wantCode(t, describe(s.Config()), "")
 }
 
-// E-67: a client whose clock is wrong learns the server's from its answer, and the SDK signs by that.
+// E-67: a client with a wrong clock learns the server's from the answer, and the SDK signs by that.
 func TestTheSDKCorrectsItsClockByTheAnswers(t *testing.T) {
 	t.Parallel()
 	s := ec2test.Start(t, ec2test.Options{Unjudged: raw, Faults: ec2test.Faults{SkewCode: "AuthFailure"}})
@@ -104,7 +104,7 @@ type doer func(*http.Request) (*http.Response, error)
 
 func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
-// E-63: what the endpoint does not know it says, to the caller and to the test.
+// E-63: the endpoint reports unknown requests to the caller and to the test.
 func TestWhatTheEndpointDoesNotKnowFailsTheTest(t *testing.T) {
 	t.Parallel()
 	var told []string
@@ -201,7 +201,7 @@ func TestListingsArePaged(t *testing.T) {
 	}
 }
 
-// E-63: the record has what a policy's conditions look at.
+// E-63: the record has the values for a policy's conditions.
 func TestRequestsAreRecorded(t *testing.T) {
 	t.Parallel()
 	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})

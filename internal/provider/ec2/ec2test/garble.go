@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Garble makes a share of an action's answers unreadable, at most Times of them unless 0 (E-78). The effect has
-// happened.
+// Garble makes a share of an action's answers unreadable, at most Times of them unless 0 (E-78). The action itself
+// takes effect.
 type Garble struct {
 	Action string  `json:"action"`
 	Share  float64 `json:"share"`
@@ -16,7 +16,7 @@ type Garble struct {
 	How    string  `json:"how"`
 }
 
-// garblings are the ways, by name: what becomes of status and body.
+// garblings are the ways of garbling, by name: each returns the new status and body.
 var garblings = map[string]func(status int, body []byte) (int, []byte){
 	"cut":   func(status int, body []byte) (int, []byte) { return status, body[:len(body)/2] },
 	"empty": func(status int, _ []byte) (int, []byte) { return status, nil },
@@ -24,7 +24,7 @@ var garblings = map[string]func(status int, body []byte) (int, []byte){
 		return http.StatusInternalServerError,
 			[]byte("<!doctype html><html><body><h1>500 Internal Server Error</h1></body></html>")
 	},
-	"types": func(status int, body []byte) (int, []byte) { // no number and no time is one any more; tags stay
+	"types": func(status int, body []byte) (int, []byte) { // numbers and times become invalid; tags stay
 		tag := false
 		return status, bytes.Map(func(r rune) rune {
 			tag = r == '<' || tag && r != '>'
@@ -37,7 +37,7 @@ var garblings = map[string]func(status int, body []byte) (int, []byte){
 	"huge": func(status int, _ []byte) (int, []byte) { return status, []byte(strings.Repeat("<a>", 10<<20/3)) },
 }
 
-// garbled answers a request as a rule says.
+// garbled answers a request with the garbled answer.
 func garbled(w http.ResponseWriter, how string, answer func(http.ResponseWriter)) {
 	plain := httptest.NewRecorder()
 	answer(plain)

@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
-// E-78, E-64: whatever an answer looks like, the SDK gives an error of the server's class or an answer. An empty one
-// is no error to the SDK: a caller has to look whether there is a fleet.
+// E-78, E-64: for any garbled answer the SDK returns an error of the server's class or an answer. An empty answer is
+// no error to the SDK: the caller has to check whether there is a fleet.
 func TestGarbledAnswers(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})

@@ -91,11 +91,11 @@ func (s *Server) AddRole(name string) {
 	s.roles[name] = true
 }
 
-// AddInstanceProfile adds an instance profile with a role, as if it had been there for long; or gives one another
-// role.
+// AddInstanceProfile adds an instance profile with a role, as if it had existed for long; or gives an existing one
+// another role.
 func (s *Server) AddInstanceProfile(name, role string) { s.AddInstanceProfileAt("/", name, role, nil) }
 
-// AddInstanceProfileAt adds one with a path and tags, as another program has made it.
+// AddInstanceProfileAt adds one with a path and tags, as if another program had created it.
 func (s *Server) AddInstanceProfileAt(path, name, role string, tags map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *Server) AddInstanceProfileAt(path, name, role string, tags map[string]s
 	s.profiles[name] = p
 }
 
-// InstanceProfiles returns the roles of the instance profiles that exist, by name.
+// InstanceProfiles returns the roles of the existing instance profiles, by name of the profile.
 func (s *Server) InstanceProfiles() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +218,7 @@ func createInstanceProfile(c *call, in *profileIn) (any, error) {
 	if err := c.authorize(Ask{Action: c.name(), Resource: p.arn(), RequestTags: in.tagMap()}); err != nil {
 		return nil, err
 	}
-	// assumed: a new profile has its tags already, or Karpenter's policy would not do for Karpenter
+	// assumed: a new profile has its tags already; otherwise Karpenter's policy would not work for Karpenter
 	if len(in.Tags) > 0 {
 		if err := c.authorize(Ask{Action: "iam:TagInstanceProfile", Resource: p.arn(),
 			RequestTags: in.tagMap(), ResourceTags: in.tagMap()}); err != nil {
@@ -348,7 +348,7 @@ type roleIn struct {
 	Trust string `query:"AssumeRolePolicyDocument"`
 }
 
-// createRole makes a role for instance profiles. Nobody takes it on here, so whom it trusts is no matter.
+// createRole creates a role for instance profiles. Nobody assumes it here, so its trust policy does not matter.
 func createRole(c *call, in *roleIn) (any, error) {
 	arn := "arn:aws:iam::" + Account + ":role/" + in.Name
 	if err := c.authorize(Ask{Action: c.name(), Resource: arn}); err != nil {

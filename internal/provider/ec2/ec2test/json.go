@@ -34,7 +34,7 @@ func (awsJSON) decode(parameters, into any) error {
 	return decodeJSON(parameters.(json.RawMessage), into)
 }
 
-// decodeJSON is strict: what the endpoint does not know it must not silently ignore.
+// decodeJSON is strict: the endpoint must not silently ignore what it does not know.
 func decodeJSON(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/rights"
 )
 
-// judge holds requests against policies (E-58).
+// judge checks requests against policies (E-58).
 type judge struct {
 	tell     func(string)
 	policies map[rights.Names][]policy
@@ -21,20 +21,20 @@ func newJudge(tell func(string)) *judge {
 	return &judge{tell: tell, policies: map[rights.Names][]policy{}, told: map[string]bool{}}
 }
 
-// Judge holds requests against the policies from now on, as Options.Forbidden does from the start.
+// Judge checks requests against the policies from now on, like Options.Forbidden from the start.
 func (s *Server) Judge(forbidden func(string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.judge = newJudge(forbidden)
 }
 
-// policy is one that has to allow everything, with what it is called.
+// policy is a policy that must allow every request, with its name.
 type policy struct {
 	name string
 	*iampolicy.Policy
 }
 
-// hold tells of each right that a call needs and that some policy does not give, once.
+// hold reports, once, each right that a call needs and some policy does not give.
 func (s *Server) hold(c Call) {
 	if s.judge == nil || c.Key != AccessKey {
 		return
@@ -48,8 +48,8 @@ func (s *Server) hold(c Call) {
 	}
 }
 
-// forbidden is what is told. What is new for every call, such as an id or a value, is left out, so that it is told
-// once.
+// forbidden returns the report. It leaves out what differs in every call, such as an id or a value, so that each is
+// reported once.
 func forbidden(ask Ask, policies []string) string {
 	kind, _, _ := strings.Cut(ask.Resource, "/")
 	return fmt.Sprintf("no right of %s allows %s on %s, with request tags %v, tags of the resource %v and context %v",
@@ -57,10 +57,10 @@ func forbidden(ask Ask, policies []string) string {
 		slices.Sorted(maps.Keys(ask.ResourceTags)), ask.Context)
 }
 
-// missing returns the names of the policies that do not allow something, for none of the names that they could have
-// been filled in with.
+// missing returns the names of the policies that do not allow a request, with any of the names that they can be filled
+// in with.
 func (j *judge) missing(ask Ask, filled []rights.Names) (list []string) {
-	// the path of one that is not there is not known
+	// the path of a missing profile is unknown
 	profile := ask.Missing && strings.Contains(ask.Resource, ":instance-profile/")
 	if profile || rights.UsersOwn(ask.Action, ask.Resource) != "" {
 		return nil
@@ -68,7 +68,7 @@ func (j *judge) missing(ask Ask, filled []rights.Names) (list []string) {
 	r := ask.Request()
 	allowed := map[string]bool{}
 	for _, n := range filled {
-		if ask.Missing { // whose it was nobody knows: let it be this cluster's
+		if ask.Missing { // its owner is unknown: assume this cluster
 			r.ResourceTags = rights.Owned(n)
 		}
 		for _, p := range j.of(n) {
@@ -83,7 +83,7 @@ func (j *judge) missing(ask Ask, filled []rights.Names) (list []string) {
 	return list
 }
 
-// Request is the question as package iampolicy takes it.
+// Request returns the question in the form of package iampolicy.
 func (a Ask) Request() iampolicy.Request {
 	return iampolicy.Request{Action: a.Action, Resource: a.Resource, RequestTags: a.RequestTags,
 		ResourceTags: a.ResourceTags, Context: a.Context}
@@ -108,8 +108,8 @@ func (j *judge) of(n rights.Names) []policy {
 	return j.policies[n]
 }
 
-// filled are the names that a user of this world would have put into a policy: a cluster, a role and a queue that are
-// there, or the one that is asked for and is not.
+// filled returns the names that a user of this world could put into a policy: an existing cluster, role and queue, or
+// the missing one of the request.
 func (s *Server) filled(ask Ask) (list []rights.Names) {
 	const none = "none"
 	one := func(of []string, action, before string) []string {

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// clusterTags are those without which a controller may make nothing.
+// clusterTags are the tags without which a controller may create nothing.
 func clusterTags(kind ec2types.ResourceType, more ...string) ec2types.TagSpecification {
 	spec := ec2types.TagSpecification{ResourceType: kind}
 	for _, t := range append([]string{"kubernetes.io/cluster/c1=owned", "eks:eks-cluster-name=c1",
@@ -27,8 +27,8 @@ func clusterTags(kind ec2types.ResourceType, more ...string) ec2types.TagSpecifi
 	return spec
 }
 
-// E-58: a request of the controller that some policy does not allow is told, with action, resource and tags, and once;
-// whatever became of it. Those of others in the account are not.
+// E-58: a request of the controller that some policy does not allow is reported once, with action, resource and tags,
+// whatever its result. Requests of other users in the account are not reported.
 func TestWhatNoPolicyAllowsIsTold(t *testing.T) {
 	t.Parallel()
 	var told []string
@@ -106,8 +106,7 @@ func TestWhatNoPolicyAllowsIsTold(t *testing.T) {
 	}
 }
 
-// E-58: after its launch an instance of the cluster may be given two tags, and no others; those of other clusters
-// none.
+// E-58: after its launch an instance of the cluster may get two tags, and no others; instances of other clusters none.
 func TestWhichTagsMayFollow(t *testing.T) {
 	t.Parallel()
 	var told []string

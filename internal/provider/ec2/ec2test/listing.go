@@ -14,13 +14,13 @@ type filter struct {
 	Values []string `query:"Value"`
 }
 
-// paging is what a caller says of pages.
+// paging is the caller's parameters for pages.
 type paging struct {
 	MaxResults *int   `query:"MaxResults"`
 	NextToken  string `query:"NextToken"`
 }
 
-// checked is a request that may be a mere check of rights.
+// checked is a request that may be a dry run.
 type checked struct {
 	DryRun bool `query:"DryRun"`
 }
@@ -31,8 +31,8 @@ type tag struct {
 	Value string `query:"Value" xml:"value"`
 }
 
-// list is an element that stands in an answer also when it has no items, as EC2 does it: so an answer that says "none"
-// differs from one without content.
+// list is an element that an answer has even without items, as in EC2: so an answer that says "none" differs from one
+// without content.
 type list[T any] struct {
 	Items []T `xml:"item"`
 }
@@ -60,7 +60,7 @@ func one[T any](of func(T) string) func(T) []string {
 	return func(item T) []string { return []string{of(item)} }
 }
 
-// filtered returns the items that every filter takes. tags is nil when the listing has no filters by tag.
+// filtered returns the items that pass every filter. tags is nil when the listing has no filters by tag.
 func filtered[T any](items []T, filters []filter, known fields[T], tags func(T) map[string]string) ([]T, error) {
 	for _, f := range filters {
 		values := func(item T) []string { return known[f.Name](item) }
@@ -92,7 +92,7 @@ func filtered[T any](items []T, filters []filter, known fields[T], tags func(T) 
 	return items, nil
 }
 
-// wild matches EC2's filter values: * is any text, ? is one character, \ takes their meaning away.
+// wild matches EC2's filter values: * is any text, ? is one character, \ removes their meaning.
 func wild(pattern, text string) bool {
 	p, t := []rune(pattern), []rune(text)
 	at, star, mark := 0, -1, 0
@@ -128,7 +128,7 @@ func wild(pattern, text string) bool {
 type bounds struct{ least, most int }
 
 // page returns one page of items, ordered by key, and the token of the next. A token names the last item before it, so
-// a listing stays whole while items come and go.
+// a listing stays complete while items come and go.
 func page[T any](c *call, items []T, key func(T) string, in paging, b bounds) ([]T, *string, error) {
 	size := b.most
 	if in.MaxResults != nil {

@@ -90,7 +90,7 @@ func TestNetworks(t *testing.T) {
 	wantCode(t, err, "InvalidGroup.NotFound")
 }
 
-// E-30, E-56: the life of a launch template; what it says comes back as it was sent.
+// E-30, E-56: the life of a launch template; its content comes back as it was sent.
 func TestLaunchTemplates(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{MaxTemplates: 3})
@@ -206,7 +206,7 @@ func TestInstancesAreListed(t *testing.T) {
 	wantCode(t, err, "InvalidNextToken")
 }
 
-// E-64: looser servers say less of an instance; what they leave out can be left out here.
+// E-64: some other servers have fewer fields of an instance; these can be left out here, too.
 func TestInstancesCanSayLess(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -234,7 +234,7 @@ func TestInstancesCanSayLess(t *testing.T) {
 	}
 }
 
-// E-57: tags have bounds, and a call with one that is wrong changes nothing.
+// E-57: tags have bounds, and a call with an invalid one changes nothing.
 func TestTagsHaveBounds(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})

@@ -1,6 +1,6 @@
 package ec2test
 
-// others is what the services beside EC2 know.
+// others is the state of the services beside EC2.
 type others struct {
 	ssm      map[string]string // parameters by name
 	queues   map[string]*queue

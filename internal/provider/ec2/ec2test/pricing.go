@@ -27,12 +27,12 @@ type product struct {
 	SKU           string            `json:"sku"`
 }
 
-// dedicatedShare is what a dedicated machine costs, as a share of a shared one's price.
+// dedicatedShare is the price of a dedicated machine divided by that of a shared one.
 const dedicatedShare = 1.1
 
-// products are what the Pricing API would tell of Linux on shared machines and on dedicated ones, of which the types
-// whose names begin with t2 are none, with lines of Windows for each type, which a caller that filters too little
-// takes for Linux.
+// products returns the lines of the Pricing API for Linux on shared and on dedicated machines; types whose names begin
+// with t2 have no dedicated ones. Each type also has lines of Windows, which a caller with too few filters takes for
+// Linux.
 func (s *Server) products() []product {
 	var all []product
 	for _, name := range slices.Sorted(maps.Keys(s.types)) {
@@ -105,7 +105,7 @@ func getProducts(c *call, in *getProductsIn) (any, error) {
 	return out, nil
 }
 
-// offer is a product with its price.
+// offer returns a product with its price.
 func (s *Server) offer(p product) map[string]any {
 	const term, rate = "JRTCKXETXF", "6YS6EN2CT7"
 	price := s.onDemandPrice(p.Attributes["instanceType"])

@@ -9,7 +9,7 @@ import (
 	"net/url"
 )
 
-// protocol is how a service's requests and answers look on the wire.
+// protocol is the wire format of a service's requests and answers.
 type protocol interface {
 	// read returns the action and its parameters.
 	read(r *http.Request, body []byte) (string, any, error)
@@ -19,13 +19,13 @@ type protocol interface {
 	refuse(w http.ResponseWriter, id string, no *refused)
 }
 
-// service is what a part of AWS can be asked.
+// service is a part of AWS: its protocol and its actions.
 type service struct {
 	protocol protocol
 	actions  map[string]action
 }
 
-// action does what a request asks for, and returns what is written as its answer.
+// action executes a request and returns its answer.
 type action func(c *call) (any, error)
 
 // typed makes an action of a function with a typed request.
@@ -113,7 +113,7 @@ func (ec2Query) refuse(w http.ResponseWriter, id string, no *refused) {
 	}{Errors: []one{{no.code, no.message}}, ID: id})
 }
 
-// writeXML writes a document; whoever does not listen any more is no concern of the endpoint's.
+// writeXML writes a document. It ignores a client that no longer listens.
 func writeXML(w http.ResponseWriter, status int, document any) error {
 	text, err := xml.Marshal(document)
 	if err != nil {
@@ -138,7 +138,7 @@ func innerXML(of any) ([]byte, error) {
 	return bytes.TrimSuffix(inner, []byte("</_>")), nil
 }
 
-// throttledBy is the refusal for too many calls.
+// throttledBy returns the refusal for too many calls.
 func throttledBy(p protocol) error {
 	switch p.(type) {
 	case ec2Query:

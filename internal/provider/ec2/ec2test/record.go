@@ -16,12 +16,12 @@ type Call struct {
 	Key             string // the access key
 	Asks            []Ask
 	DryRun          bool
-	Code            string // that it was refused with; "" when it was done
+	Code            string // of the refusal; "" on success
 	Lost            bool   // the answer did not arrive
 }
 
-// Ask is one question of rights that a request raises: an action on a resource. A launch raises many. It has what a
-// policy's conditions look at.
+// Ask is one right that a request needs: an action on a resource. A launch needs many. It has the values for a
+// policy's conditions.
 type Ask struct {
 	Action       string // with its service: ec2:CreateTags
 	Resource     string // an ARN, or *
@@ -31,14 +31,14 @@ type Ask struct {
 	Missing      bool              // the resource does not exist, so nobody knows its tags
 }
 
-// Calls returns what was asked so far, in order.
+// Calls returns the calls so far, in order.
 func (s *Server) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// Counts returns how often each action was asked for, by "service:Action".
+// Counts returns how often each action was called, by "service:Action".
 func (s *Server) Counts() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *call) authorize(asks ...Ask) error {
 // list asks for the right to an action that has no resource, as all listings.
 func (c *call) list() error { return c.authorize(Ask{Action: c.name(), Resource: "*"}) }
 
-// unauthorized is the refusal in the words of the service: it names who, what, on what, and why.
+// unauthorized returns the refusal in the form of the service: it names user, action, resource and cause.
 func (c *call) unauthorized(ask Ask, cause string) error {
 	text := "User: arn:aws:sts::" + Account + ":assumed-role/joiner/session is not authorized to perform: " +
 		ask.Action + " on resource: " + ask.Resource + " " + cause
@@ -98,7 +98,7 @@ func (c *call) unauthorized(ask Ask, cause string) error {
 	return refuse(400, "AccessDeniedException", "%s", text)
 }
 
-// dry ends a request that was only to be checked.
+// dry ends a request that is a dry run.
 func (c *call) dry(asked bool) error {
 	if !asked {
 		return nil
@@ -107,7 +107,7 @@ func (c *call) dry(asked bool) error {
 	return refuse(412, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
 }
 
-// arn names a resource of EC2: arn("instance", "i-1"); with "*" any.
+// arn returns the ARN of a resource of EC2, such as arn("instance", "i-1"). The id "*" means any.
 func (s *Server) arn(kind, id string) string {
 	account := Account
 	if kind == "image" || kind == "snapshot" {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// no request of any service makes the endpoint panic, and each is answered. What the endpoint does not know is
-// told.
+// no request of any service makes the endpoint panic, and each is answered. Unknown ones are reported.
 func FuzzRequests(f *testing.F) {
 	full, err := New(Options{})
 	if err != nil {
@@ -58,7 +57,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// requestOf makes a request as the service's protocol has it.
+// requestOf returns a request in the service's protocol.
 func requestOf(service, text string) (*http.Request, []byte) {
 	switch service {
 	case "ec2", "iam":

@@ -29,7 +29,8 @@ func (a *account) free(id string) int32 {
 	return *out.CapacityReservations[0].AvailableInstanceCount
 }
 
-// E-13, E-14: reserved capacity is counted down by launches that name it, and by those that leave open ones to EC2.
+// E-13, E-14: reserved capacity is counted down by launches that name it, and by launches that let EC2 use open
+// reservations.
 func TestReservations(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{Pools: []ec2test.Pool{{Type: "*", Zone: "*", CapacityType: "*", Free: 0}}})

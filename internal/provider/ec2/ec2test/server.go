@@ -28,7 +28,7 @@ const (
 
 const maxBody = 4 << 20
 
-// Options say what an endpoint is like.
+// Options configure an endpoint.
 type Options struct {
 	// Region is that of the endpoint; us-east-1 when empty. Instance types and zones are those of the data files.
 	Region string
@@ -43,19 +43,18 @@ type Options struct {
 	PageSize int
 	// Boot is how long an instance is pending, Shut how long it shuts down: 15 s and 30 s when 0.
 	Boot, Shut time.Duration
-	// Faults are what goes wrong from the start.
+	// Faults are the faults from the start.
 	Faults Faults
-	// Unjudged says why requests are not held against the policies of package rights (E-58); "" holds them, except
-	// those of [Server.OthersConfig].
+	// Unjudged says why requests are not checked against the policies of package rights (E-58). "" means that they
+	// are, except those of [Server.OthersConfig].
 	Unjudged string
-	// Forbidden is told of every right that a request needs and that a policy does not give; Start fails the test.
+	// Forbidden receives every right that a request needs and a policy does not give; Start fails the test.
 	Forbidden func(string)
-	// Unknown is told of every request that the endpoint cannot follow: a parameter or an action that it does not
-	// know.
+	// Unknown receives every request that the endpoint cannot handle: an unknown parameter or action.
 	Unknown func(string)
 }
 
-// Server stands for AWS. All that it knows is under one lock, so a request sees the world as a whole.
+// Server simulates AWS. One lock guards all its state, so a request sees a consistent world.
 type Server struct {
 	url       string
 	transport *http.Transport
@@ -78,7 +77,7 @@ type Server struct {
 	world
 }
 
-// New makes an endpoint; it is an http.Handler.
+// New returns an endpoint, which is an http.Handler.
 func New(o Options) (*Server, error) {
 	if o.Region == "" {
 		o.Region = "us-east-1"
@@ -101,7 +100,7 @@ func New(o Options) (*Server, error) {
 	return s, s.setFaults(o.Faults)
 }
 
-// blank is an endpoint of a region that sells nothing.
+// blank returns an endpoint that sells nothing.
 func blank(o Options) *Server {
 	if o.Unknown == nil {
 		o.Unknown = func(string) {}
@@ -124,8 +123,8 @@ func blank(o Options) *Server {
 	return s
 }
 
-// Start makes an endpoint that listens until the test ends. What it cannot follow fails the test, and so does a
-// request that needs a right which users do not give (E-58).
+// Start returns an endpoint that listens until the test ends. Requests that it cannot handle fail the test. So do
+// requests that need a right which users do not give (E-58).
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	if o.Unknown == nil {
@@ -147,7 +146,7 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// URL is where the endpoint listens.
+// URL returns the URL of the endpoint.
 func (s *Server) URL() string { return s.url }
 
 // Now returns the time of the world.
@@ -157,7 +156,7 @@ func (s *Server) Now() time.Time {
 	return s.now()
 }
 
-// Advance moves the time of the world on. Signatures go by this machine's clock all the same.
+// Advance moves the time of the world on. Signatures still follow this machine's clock.
 func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +166,7 @@ func (s *Server) Advance(d time.Duration) {
 	s.tell()
 }
 
-// Skew moves the clock that signatures and the header Date go by against that of this machine.
+// Skew shifts the clock for signatures and the header Date against that of this machine.
 func (s *Server) Skew(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +180,7 @@ func (s *Server) SetPageSize(size int) {
 	s.pageSize = size
 }
 
-// answer is what a request comes to.
+// answer is the answer to a request.
 type answer struct {
 	protocol protocol
 	action   string
@@ -192,7 +191,7 @@ type answer struct {
 	garbled  string
 	delay    time.Duration
 	clock    time.Time
-	wait     time.Duration   // to ask again, until there is something to tell
+	wait     time.Duration   // how long to wait for news
 	news     <-chan struct{} // closed when there may be
 }
 
@@ -219,7 +218,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.write(w, a)
 }
 
-// await asks again whenever there may be news, until there is something to tell or the caller's time is over.
+// await repeats a waiting request whenever there may be news, until it has an answer or the caller's time is over.
 func (s *Server) await(r *http.Request, body []byte, a *answer) {
 	timeout := time.After(a.wait)
 	for a.wait > 0 {
@@ -251,7 +250,7 @@ func (s *Server) write(w http.ResponseWriter, a answer) {
 	}
 }
 
-// serve does what a request asks for, under the lock. again is for a request that has waited.
+// serve executes a request under the lock. again is true for a request that has waited.
 func (s *Server) serve(r *http.Request, body []byte, again bool) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,7 +277,7 @@ func (s *Server) serve(r *http.Request, body []byte, again bool) answer {
 // globalServices are reached through a region of their own, whatever the cluster's.
 var globalServices = []string{"iam", "pricing"}
 
-// dispatch finds the action and runs it, with what goes wrong before and after.
+// dispatch finds the action and runs it, with the faults before and after it.
 func (s *Server) dispatch(a *answer, of service, who identity, r *http.Request, body []byte, again bool) {
 	name, parameters, err := of.protocol.read(r, body)
 	a.action = name
@@ -295,7 +294,7 @@ func (s *Server) dispatch(a *answer, of service, who identity, r *http.Request, 
 	c := &call{Server: s, parameters: parameters, at: who.region, Call: Call{Time: s.now(), Service: who.service,
 		Action: name, Key: who.key}}
 	if who.service == "iam" {
-		c.at = "us-east-1" // whatever the signature says, as AWS documents for what has no region
+		c.at = "us-east-1" // whatever the signature says: AWS documents it for services without region
 	}
 	defer func() { a.wait, a.news = c.wait, s.news }()
 	if again {

@@ -65,7 +65,7 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// E-51: a queue hands out each message for a time, and tells at once what happens while somebody waits.
+// E-51: a queue delivers each message for a limited time, and delivers news at once to a waiting request.
 func TestQueues(t *testing.T) {
 	t.Parallel()
 	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
@@ -125,7 +125,7 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// E-51, E-52: what happens to an instance arrives in the queue as EventBridge has it.
+// E-51, E-52: the events of an instance arrive in the queue in EventBridge's form.
 func TestInstancesTellQueues(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -246,7 +246,7 @@ func TestInstanceProfiles(t *testing.T) {
 	wantCode(t, err, "")
 }
 
-// E-16, E-79: what EKS tells of a cluster, and of one that it does not know.
+// E-16, E-79: EKS' answers about a known and an unknown cluster.
 func TestClusters(t *testing.T) {
 	t.Parallel()
 	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})

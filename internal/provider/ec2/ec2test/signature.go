@@ -19,7 +19,7 @@ const (
 	signatureAge = 15 * time.Minute
 )
 
-// identity is what a request's signature says of it.
+// identity is the key, service and region of a request's signature.
 type identity struct{ key, service, region string }
 
 // credential is the header Authorization, taken apart.
@@ -53,7 +53,7 @@ func readCredential(header string) (credential, bool) {
 
 // verify computes the signature of a request anew (Signature Version 4) and compares. secrets maps access keys to
 // secrets; now is the server's time, and expired the code for a date too far from it. The identity is filled as far as
-// the request tells it, so that a refusal can be written in its protocol.
+// the request has it, so that a refusal can be written in its protocol.
 func verify(r *http.Request, body []byte, secrets map[string]string, now time.Time, expired string) (identity, error) {
 	header := r.Header.Get("Authorization")
 	c, ok := readCredential(header)
@@ -97,7 +97,7 @@ func keyed(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// canonical is the request in the form that is signed.
+// canonical returns the request in the form that is signed.
 func canonical(r *http.Request, body []byte, signed []string) string {
 	var headers strings.Builder
 	for _, name := range signed {
@@ -117,7 +117,7 @@ func canonical(r *http.Request, body []byte, signed []string) string {
 	}, "\n")
 }
 
-// escapePath escapes the path that was sent once more, as every service but S3 wants it.
+// escapePath escapes the sent path once more, as every service except S3 requires.
 func escapePath(u *url.URL) string {
 	path := u.EscapedPath()
 	if path == "" {

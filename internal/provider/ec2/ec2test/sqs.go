@@ -24,7 +24,7 @@ func sqsActions(p protocol) map[string]action {
 	}
 }
 
-// queue is an SQS queue. What happens to instances is told to every queue, as by EventBridge.
+// queue is an SQS queue. Every queue gets the events of instances, as by EventBridge.
 type queue struct {
 	name     string
 	messages []*message
@@ -70,13 +70,13 @@ func (s *Server) put(q *queue, body string) *message {
 	return m
 }
 
-// tell wakes whoever waits for messages.
+// tell wakes all requests that wait for messages.
 func (s *Server) tell() {
 	close(s.news)
 	s.news = make(chan struct{})
 }
 
-// event tells every queue what EventBridge would about an instance.
+// event sends every queue EventBridge's event about an instance.
 func (s *Server) event(kind, arn string, at time.Time, detail map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
 		text, err := json.Marshal(map[string]any{
@@ -91,14 +91,14 @@ func (s *Server) event(kind, arn string, at time.Time, detail map[string]string)
 	}
 }
 
-// warn tells that a spot instance is taken back two minutes after at.
+// warn sends the warning that a spot instance is taken back two minutes after at.
 func (s *Server) warn(i *Instance, at time.Time) {
 	arn := "arn:aws:ec2:" + i.Zone + ":instance/" + i.ID
 	s.event("EC2 Spot Instance Interruption Warning", arn, at, map[string]string{"instance-id": i.ID,
 		"instance-action": "terminate"})
 }
 
-// turn moves an instance to a state and tells it.
+// turn changes an instance's state and sends the event.
 func (s *Server) turn(i *Instance, state string, at time.Time) {
 	i.State = state
 	s.event("EC2 Instance State-change Notification", s.arn("instance", i.ID), at,
@@ -115,7 +115,7 @@ func (s *Server) queueARN(name string) string {
 // queue asks for the right to a queue, by its URL or name, and finds it.
 func (c *call) queue(of string) (*queue, error) {
 	name := of[strings.LastIndex(of, "/")+1:]
-	action := strings.TrimSuffix(c.name(), "Batch") // who may do it to one message may do it to ten
+	action := strings.TrimSuffix(c.name(), "Batch") // the right for one message covers ten
 	if err := c.authorize(Ask{Action: action, Resource: c.queueARN(name),
 		Missing: c.queues[name] == nil}); err != nil {
 		return nil, err
@@ -171,8 +171,8 @@ type messageJSON struct {
 // defaultVisibility is SQS's own, in seconds.
 const defaultVisibility = 30
 
-// receiveMessage hides what it gives for the visibility time, on the clock of the world; it waits on the clock of this
-// machine.
+// receiveMessage hides the returned messages for the visibility time, by the clock of the world. It waits by the clock
+// of this machine.
 func receiveMessage(c *call, in *receiveIn) (any, error) {
 	q, err := c.queue(in.QueueUrl)
 	if err != nil {
@@ -217,7 +217,7 @@ func receiveMessage(c *call, in *receiveIn) (any, error) {
 	return map[string][]messageJSON{"Messages": given}, nil
 }
 
-// remove takes a message away. A receipt of an earlier delivery does not: the message has been given to another since.
+// remove removes a message. The receipt of an earlier delivery has no effect: the message was delivered again since.
 func (q *queue) remove(receipt string) {
 	q.messages = slices.DeleteFunc(q.messages, func(m *message) bool {
 		return m.receipt != "" && m.receipt == receipt

@@ -21,7 +21,7 @@ func (s *Server) SetParameter(name, value string) {
 	s.ssm[name] = value
 }
 
-// DeleteParameter takes a parameter away.
+// DeleteParameter deletes a parameter.
 func (s *Server) DeleteParameter(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

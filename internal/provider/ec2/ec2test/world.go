@@ -12,13 +12,13 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// Capacity types, as Karpenter's label has them. EC2 calls the first by its lifecycle.
+// Capacity types, with the values of Karpenter's label. EC2 uses the first as a lifecycle.
 const (
 	spot     = "spot"
 	onDemand = "on-demand"
 )
 
-// VPC is the network of everything that is not told another.
+// VPC is the default network of everything.
 const VPC = "vpc-0a1b2c3d4e5f60718"
 
 // Subnet is a subnet of the account.
@@ -46,7 +46,7 @@ type Image struct {
 	Tags                  map[string]string
 }
 
-// world is what an account has.
+// world is the state of an account.
 type world struct {
 	types        map[string]ec2types.InstanceTypeInfo
 	zonesOf      map[string][]string // zones that sell a type
@@ -67,7 +67,7 @@ type world struct {
 	others
 }
 
-// subnet is a Subnet with what it has left.
+// subnet is a Subnet with its free addresses.
 type subnet struct {
 	Subnet
 	prefix netip.Prefix
@@ -85,14 +85,14 @@ func newWorld() world {
 	}
 }
 
-// newID makes an id such as i-0f3a…: the same in every run that asks for as many.
+// newID returns an id such as i-0f3a…. The n-th id is the same in every run.
 func (s *Server) newID(prefix string) string {
 	s.ids++
 	sum := sha256.Sum256(fmt.Append(nil, s.region, s.ids, prefix))
 	return prefix + "-" + hex.EncodeToString(sum[:])[:17]
 }
 
-// AddSubnet adds a subnet; what is empty is filled in. It has the addresses of its CIDR, without the five that AWS
+// AddSubnet adds a subnet, and fills in empty fields. It has the addresses of its CIDR, without the five that AWS
 // keeps.
 func (s *Server) AddSubnet(n Subnet) Subnet {
 	s.mu.Lock()
@@ -127,7 +127,7 @@ func (s *Server) addSubnet(n Subnet) Subnet {
 	return n
 }
 
-// zoneID makes the account-independent name of a zone: use1-az1 for us-east-1a.
+// zoneID returns the account-independent name of a zone: use1-az1 for us-east-1a.
 func zoneID(zone string) string {
 	parts := strings.Split(zone, "-")
 	if len(parts) < 3 || len(parts[2]) < 2 {
@@ -136,7 +136,7 @@ func zoneID(zone string) string {
 	return parts[0] + parts[1][:1] + parts[2][:1] + "-az" + fmt.Sprint(int(parts[2][1]-'a')+1)
 }
 
-// AddSecurityGroup adds a security group; what is empty is filled in.
+// AddSecurityGroup adds a security group, and fills in empty fields.
 func (s *Server) AddSecurityGroup(g SecurityGroup) SecurityGroup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Server) AddSecurityGroup(g SecurityGroup) SecurityGroup {
 	return g
 }
 
-// AddImage adds an image, or replaces the one with its id; what is empty is filled in.
+// AddImage adds an image, or replaces the one with its id. It fills in empty fields.
 func (s *Server) AddImage(i Image) Image {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *Server) addImage(i Image) Image {
 	return i
 }
 
-// AddNetwork adds what most tests want: a subnet in each zone and a security group, with the tag
+// AddNetwork adds what most tests need: a subnet in each zone and a security group, with the tag
 // karpenter.sh/discovery.
 func (s *Server) AddNetwork(cluster string, zones ...string) ([]Subnet, SecurityGroup) {
 	s.mu.Lock()
@@ -214,8 +214,8 @@ func (s *Server) SetSpotPrice(kind, zone string, dollars float64) {
 	s.spots[[2]string{kind, zone}] = dollars
 }
 
-// onDemandPrice is the price that was set, or one made up from what the type has: it only has to be in a plausible
-// order.
+// onDemandPrice returns the price that was set, or one computed from the type's resources: only a plausible order
+// matters.
 func (s *Server) onDemandPrice(kind string) float64 {
 	if price, set := s.prices[kind]; set {
 		return price
@@ -238,7 +238,7 @@ func (s *Server) onDemandPrice(kind string) float64 {
 	return price
 }
 
-// spotPrice is the price that was set, or 30 to 60 % of on-demand by type and zone.
+// spotPrice returns the price that was set, or 30 to 60 % of on-demand, by type and zone.
 func (s *Server) spotPrice(kind, zone string) float64 {
 	if price, set := s.spots[[2]string{kind, zone}]; set {
 		return price

@@ -23,7 +23,7 @@ func policy(fields map[string]string) string {
 	return `{"Version": "2012-10-17", "Statement": [{` + strings.Join(list, ", ") + `}]}`
 }
 
-// E-58: what is not understood is an error that says what is allowed.
+// E-58: unsupported input is an error that says what is allowed.
 func TestWhatIsNotEvaluatedIsRefused(t *testing.T) {
 	t.Parallel()
 	condition := func(text string) string { return policy(map[string]string{"Condition": text}) }
@@ -76,7 +76,7 @@ func TestWhatIsNotEvaluatedIsRefused(t *testing.T) {
 	}
 }
 
-// tagging is a request that has everything.
+// tagging is a request with every field.
 func tagging() iampolicy.Request {
 	return iampolicy.Request{
 		Action: "ec2:CreateTags", Resource: "arn:aws:ec2:us-east-1:111122223333:instance/i-1",
@@ -145,7 +145,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// E-58: actions regardless of case, resources part by part, and what a Deny names is denied.
+// E-58: actions match regardless of case, resources part by part, and a Deny always denies.
 func TestActionsAndResources(t *testing.T) {
 	t.Parallel()
 	const deny = `{"Effect":"Deny","Action":"ec2:*","Resource":"arn:aws:ec2:us-west-2:1:instance/*"}`
@@ -210,7 +210,7 @@ const two = `{"Version":"2012-10-17","Statement":[
 	 "Condition":{"StringEquals":{"ec2:CreateAction":["A","B"]}}},
 	{"Sid":"No","Effect":"Deny","Action":"*","Resource":"arn:aws:s3:::b"}]}`
 
-// E-58: which rights there are, which of them a request takes, and a policy of only those.
+// E-58: the rights of a policy, those that a request uses, and a policy of only these.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	p, err := iampolicy.Parse([]byte(two))
@@ -256,7 +256,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// FuzzPolicies: whatever a policy says, reading and asking end, and a policy without an Allow allows nothing.
+// FuzzPolicies: for any policy, reading and deciding terminate, and a policy without an Allow allows nothing.
 func FuzzPolicies(f *testing.F) {
 	f.Add([]byte(two), "ec2:CreateFleet", "arn:aws:ec2:x:1:fleet/1")
 	f.Add([]byte(policy(nil)), "ec2:CreateTags", "*")

@@ -12,15 +12,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/instancetype"
 )
 
-// otherwise is the bandwidth that EC2 itself states where the peer has another one, or none: its table comes from
-// pages of documentation, which leave old types out and round, and which EC2 has corrected for i8g since.
+// otherwise has EC2's own bandwidth for types where the peer has a different one, or none: the peer's table comes from
+// pages of documentation. They round, leave out old types, and have been corrected by EC2 for i8g since.
 var otherwise = map[string]string{
 	"c1.medium": "300", "c3.large": "500", "c3.8xlarge": "5000", "c4.large": "625", "i8g.12xlarge": "28125",
 	"t1.micro": "70", "t2.nano": "32", "t2.small": "128", "t2.large": "512",
 }
 
-// E-18, E-19, E-20, E-22: labels and what pods can use, compared field by field with what the peer documents of its
-// own.
+// E-18, E-19, E-20, E-22: labels and allocatable resources, compared field by field with the peer's documentation of
+// its own.
 func TestTypesAreThoseOfThePeer(t *testing.T) {
 	t.Parallel()
 	types := ec2test.Types(t)

@@ -18,7 +18,7 @@ const (
 	gi = 1 << 30
 )
 
-// E-20: how many pods a node runs, by its interfaces or by what the class says.
+// E-20: how many pods a node runs, by its interfaces or by the class's setting.
 func TestHowManyPodsANodeRuns(t *testing.T) {
 	t.Parallel()
 	types := ec2test.Types(t)
@@ -67,7 +67,8 @@ func TestHowManyPodsANodeRuns(t *testing.T) {
 	}
 }
 
-// E-22: what a node keeps for itself. The kubelet's part goes by its interfaces, also where the class sets maxPods.
+// E-22: a node's own share of its resources. The kubelet's share depends on its interfaces, even if the class sets
+// maxPods.
 func TestWhatANodeKeepsForItself(t *testing.T) {
 	t.Parallel()
 	info := ec2test.Types(t)["m5.large"] // 2 cores, 8 GiB, 29 pods
@@ -134,7 +135,7 @@ func TestWhatANodeKeepsForItself(t *testing.T) {
 	}
 }
 
-// E-22: the memory that the kubelet keeps goes by the pods that the node's image counts with.
+// E-22: the kubelet's memory depends on the number of pods that the node's image assumes.
 func TestMemoryIsKeptForAsManyPodsAsTheImageCounts(t *testing.T) {
 	t.Parallel()
 	info := ec2test.Types(t)["m5.large"]
@@ -246,7 +247,7 @@ func TestHowManyVolumesPodsCanHave(t *testing.T) {
 	}
 }
 
-// E-22: what cannot be read names its field and its value, and what is allowed.
+// E-22: the error for an invalid value names field, value and what is allowed.
 func TestMalformedKubeletsAreNamed(t *testing.T) {
 	t.Parallel()
 	info := ec2test.Types(t)["m5.large"]
@@ -289,7 +290,7 @@ func TestMalformedKubeletsAreNamed(t *testing.T) {
 	}
 }
 
-// E-18: labels of types whose names are out of the ordinary, and of answers that lack parts.
+// E-18: labels of types with unusual names, and of answers with missing parts.
 func TestLabelsByName(t *testing.T) {
 	t.Parallel()
 	types := ec2test.Types(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/instancetype"
 )
 
-// E-21: memory is learned: the least of what nodes had, nearest first; a smaller type tells what a larger one loses.
+// E-21: memory is learned: the minimum of the nodes seen, nearest first; a smaller type tells how much a larger one
+// loses.
 func TestMemoryIsLearned(t *testing.T) {
 	t.Parallel()
 	types := ec2test.Types(t)
@@ -49,7 +50,7 @@ func TestMemoryIsLearned(t *testing.T) {
 	saw("m5.metal", old, 0, false)
 }
 
-// E-21: whatever was seen, and in which order: nobody is promised more than the least that such a node had.
+// E-21: whatever was seen in whatever order, no promise exceeds the minimum of such nodes.
 func TestMemoryPromisesNoMoreThanWasSeen(t *testing.T) {
 	t.Parallel()
 	types := ec2test.Types(t)

@@ -100,8 +100,8 @@ func TestWhatALaunchAsksFor(t *testing.T) {
 	}
 }
 
-// E-27, as laws: the order of offers is of no matter, one capacity type, only what is available, minima as far as the
-// capacity type has them, and nothing is left out for less.
+// E-27, as laws: the order of offers does not matter; there is one capacity type and only available offers; minima
+// hold as far as the capacity type can satisfy them; and nothing is left out without need.
 func TestChoicesFollowTheRules(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

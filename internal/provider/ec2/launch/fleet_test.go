@@ -77,7 +77,7 @@ func TestFleets(t *testing.T) {
 	}
 }
 
-// E-28: strategies by capacity type; EC2 goes by our prices only where they are not its own.
+// E-28: strategies by capacity type; EC2 gets our prices only if they differ from its own.
 func TestStrategies(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -146,7 +146,7 @@ func TestFleetsAreBounded(t *testing.T) {
 	}
 }
 
-// answer reads "m5.large a": what EC2 says of a pool; "-" is nothing.
+// answer parses "m5.large a", EC2's answer about a pool; "-" is none.
 func answer(text string) *ec2types.LaunchTemplateAndOverridesResponse {
 	var kind, zone string
 	if _, err := fmt.Sscan(text, &kind, &zone); err != nil {
@@ -162,7 +162,7 @@ func answer(text string) *ec2types.LaunchTemplateAndOverridesResponse {
 	return &ec2types.LaunchTemplateAndOverridesResponse{Overrides: o}
 }
 
-// E-28, E-64: a claim shows what was really taken, also where an answer says little.
+// E-28, E-64: a claim shows what was really launched, even if an answer lacks fields.
 func TestMachinesOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	reserved := func(r *launch.Request) {
@@ -242,8 +242,8 @@ func TestMachinesComeInOrder(t *testing.T) {
 	}
 }
 
-// E-41, E-42: an error that names a pool is of that pool; one that names none is of all, for a minute; and only four
-// classes are of any.
+// E-41, E-42: an error with a pool applies to that pool; one without applies to all, for a minute. Only four classes
+// of errors apply to pools at all.
 func TestRefusalsOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	const all = "c6g.large/b c6g.large/a m5.large/b m5.large/a"

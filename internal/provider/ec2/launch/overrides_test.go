@@ -14,7 +14,7 @@ import (
 
 func family(kind string) string { name, _, _ := strings.Cut(kind, "."); return name }
 
-// E-28: the dear end goes, but no zone and no minimum.
+// E-28: the most expensive offers are cut, but no zone and no minimum is lost.
 func TestTheDearEndIsCut(t *testing.T) {
 	t.Parallel()
 	at := func(kind, zone string, price resources.Money) launch.Override {
@@ -60,8 +60,8 @@ func TestTheDearEndIsCut(t *testing.T) {
 	}
 }
 
-// E-28, as a law: what is cut keeps zones and minima, keeps within the bounds wherever it can, and never gives up a
-// pool for a dearer one that nobody needs.
+// E-28, as a law: cutting keeps zones and minima, keeps the bounds where possible, and never drops a pool for a more
+// expensive one without need.
 func TestACutKeepsZonesAndMinima(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

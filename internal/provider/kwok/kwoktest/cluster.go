@@ -1,6 +1,6 @@
-// Package kwoktest is an API server in memory, as far as the kwok provider can tell: the port kwok.Cluster with names
-// that are unique, UIDs as preconditions, finalizers that hold a deletion, labels that are validated. It keeps copies,
-// so that a caller cannot change what is stored, and it counts and can disturb every call.
+// Package kwoktest is an in-memory API server for the kwok provider: it implements kwok.Cluster with unique names, UID
+// preconditions, finalizers that hold a deletion, and validated labels. It keeps copies, so that callers cannot change
+// stored objects. It counts calls, and can disturb each of them.
 package kwoktest
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
-// Disturbance decides the fate of a call, numbered from 1. An error before keeps the call from having any effect; an
-// error after lets it take effect and loses the answer.
+// Disturbance decides the fate of a call, numbered from 1. An error before prevents any effect of the call. An error
+// after lets it take effect and replaces the answer.
 type Disturbance func(number int, call string) (before, after error)
 
 // Cluster is a kwok.Cluster in memory. Make one with [New]; it is safe for concurrent use.
@@ -40,18 +40,18 @@ type Cluster struct {
 	uids    int
 	nodes   map[string]*corev1.Node
 	classes map[string]*kwokv1alpha1.KWOKNodeClass
-	records map[string][]byte // as JSON, as a ConfigMap would hold them
+	records map[string][]byte // as JSON, as in a ConfigMap
 }
 
 var _ kwok.Cluster = (*Cluster)(nil)
 
-// New returns an empty cluster whose creation timestamps come from now.
+// New returns an empty cluster. Its timestamps come from now.
 func New(now func() time.Time) *Cluster {
 	return &Cluster{now: now, nodes: map[string]*corev1.Node{}, classes: map[string]*kwokv1alpha1.KWOKNodeClass{},
 		records: map[string][]byte{}}
 }
 
-// Disturb sets what happens to the calls from now on, and counts them from 1 again. nil ends it.
+// Disturb sets the disturbance of later calls, and restarts the count. nil ends it.
 func (c *Cluster) Disturb(d Disturbance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Cluster) do(ctx context.Context, call string, effect func() error) erro
 	return after
 }
 
-// SetNodeClass stores a node class; ready as the CRD's default makes it, or not ready for the given reason.
+// SetNodeClass stores a node class: ready, as by the CRD's default, or not ready for the given reason.
 func (c *Cluster) SetNodeClass(name string, delay time.Duration, notReady string) {
 	ready := karpenterv1.Condition{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Ready"}
 	if notReady != "" {
@@ -104,7 +104,7 @@ func (c *Cluster) SetNodeClass(name string, delay time.Duration, notReady string
 	c.classes[name] = class
 }
 
-// DeleteNodeClass starts the deletion of a node class that a finalizer holds.
+// DeleteNodeClass starts the deletion of a node class, as if a finalizer held it.
 func (c *Cluster) DeleteNodeClass(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,8 +254,7 @@ func (c *Cluster) precondition(name string, uid types.UID) (*corev1.Node, error)
 	return node, nil
 }
 
-// SetFinalizers replaces a node's finalizers, as controllers do. Taking the last one off a node under deletion
-// removes it.
+// SetFinalizers replaces a node's finalizers, like controllers. A node being deleted goes with its last finalizer.
 func (c *Cluster) SetFinalizers(name string, finalizers ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -269,7 +268,7 @@ func (c *Cluster) SetFinalizers(name string, finalizers ...string) {
 	}
 }
 
-// Machines counts the machines that exist: running nodes, and records of those that boot.
+// Machines counts the existing machines: running nodes, and records of booting ones.
 func (c *Cluster) Machines() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

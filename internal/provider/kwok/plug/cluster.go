@@ -15,28 +15,26 @@ import (
 )
 
 const (
-	// bootRecordLabel marks the ConfigMaps that hold boot records.
+	// bootRecordLabel marks the ConfigMaps with boot records.
 	bootRecordLabel = "joiner.sh/boot-record"
-	// bootRecordPrefix keeps their names apart from others in the namespace.
+	// bootRecordPrefix distinguishes their names from others in the namespace.
 	bootRecordPrefix = "joiner-boot-"
-	// bootRecordKey is the entry that holds the record.
+	// bootRecordKey is the entry with the record.
 	bootRecordKey = "record.json"
 )
 
-// kwokCluster is the API server as the kwok provider sees it. Where a late picture does no harm it comes from a cache:
-// lists, node classes, and nodes that the cache has. That a node is not there is only believed of the API server
-// itself.
+// kwokCluster is the kwok provider's view of the API server. It reads from a cache where stale data does no harm:
+// lists, node classes, and nodes that the cache has. Only the API server itself can tell that a node is missing.
 //
-// Boot records come from the cache too, although one that was made a moment ago may be missing there: names are
-// unique, so a second launch meets the first, and a machine whose record was overlooked when its claim went is
-// collected.
+// Boot records come from the cache too, although a new one may be missing there. Names are unique, so a second launch
+// finds the first. If a record is overlooked when its claim goes, its machine is collected later.
 type kwokCluster struct {
 	client    client.Client
 	live      client.Reader
 	namespace string // of the boot records
 }
 
-// NewCluster returns the port of the kwok provider over a client; boot records are ConfigMaps in namespace.
+// NewCluster returns the kwok provider's port; boot records are ConfigMaps in namespace.
 func NewCluster(cached client.Client, live client.Reader, namespace string) kwok.Cluster {
 	return kwokCluster{client: cached, live: live, namespace: namespace}
 }
@@ -98,7 +96,7 @@ func (k kwokCluster) BootNode(ctx context.Context, name string, uid types.UID, b
 	condition corev1.NodeCondition) error {
 	status := map[string]any{"nodeInfo": map[string]string{"bootID": bootID}}
 	if condition.Type != "" {
-		status["conditions"] = []corev1.NodeCondition{condition} // the others stay, by their types
+		status["conditions"] = []corev1.NodeCondition{condition} // conditions of other types stay
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid}, "status": status})
 	if err != nil {
@@ -142,7 +140,7 @@ func (k kwokCluster) BootRecords(ctx context.Context) ([]kwok.BootRecord, error)
 	}
 	var records []kwok.BootRecord
 	for _, stored := range list.Items {
-		// One that somebody has broken by hand must not hold up the others; its own machine meets the error.
+		// A record broken by hand must not hold up the others; its own machine gets the error.
 		if record, err := readBootRecord(stored); err == nil {
 			records = append(records, record)
 		}

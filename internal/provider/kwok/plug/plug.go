@@ -1,5 +1,5 @@
-// Package plug plugs the KWOK provider into a program: its flags, what it reads and writes in a cluster, and the
-// controller that lets simulated machines join when their time has come.
+// Package plug plugs the KWOK provider into a program: its flags, its access to the cluster, and the controller that
+// lets simulated machines join when they are due.
 package plug
 
 import (
@@ -35,7 +35,7 @@ type Plug struct {
 
 var _ plugin.Plugin = (*Plug)(nil)
 
-// New returns the plug-in with its settings as they are by default.
+// New returns the plug-in with default settings.
 func New() *Plug { return &Plug{} }
 
 // Name returns "kwok".
@@ -69,7 +69,7 @@ func (p *Plug) Load() (err error) {
 // AddToScheme implements plugin.Plugin.
 func (p *Plug) AddToScheme(scheme *runtime.Scheme) error { return kwokv1alpha1.AddToScheme(scheme) }
 
-// Cached keeps ConfigMaps that are no boot records out of memory.
+// Cached keeps ConfigMaps that are not boot records out of memory.
 func (p *Plug) Cached(namespace string) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {
 		Namespaces: map[string]cache.Config{namespace: {}},
@@ -91,7 +91,7 @@ func (p *Plug) New(_ context.Context, deps plugin.Deps) (plugin.Parts, error) {
 	return PartsOf(machines, deps.Now), nil
 }
 
-// PartsOf returns what the provider brings along. now is its clock.
+// PartsOf returns the parts of the provider. now is its clock.
 func PartsOf(machines *kwok.Provider, now func() time.Time) plugin.Parts {
 	return plugin.Parts{
 		Provider: machines, Class: &kwokv1alpha1.KWOKNodeClass{}, Reads: []client.Object{&corev1.ConfigMap{}},
@@ -104,7 +104,7 @@ func PartsOf(machines *kwok.Provider, now func() time.Time) plugin.Parts {
 	}
 }
 
-// booter is the step function that lets simulated machines join whose time has come.
+// booter is the step function that lets simulated machines join when they are due.
 type booter struct {
 	machines *kwok.Provider
 	now      func() time.Time
@@ -129,7 +129,7 @@ func bootWatches() []kube.Watch {
 		}}}
 }
 
-// Notices are how a user gives a simulated machine notice, and changes of faults that may bring some.
+// Notices returns the watches for notices: users annotate a node, or change faults that may bring notices.
 func Notices() []kube.Watch {
 	return []kube.Watch{
 		{Object: &corev1.Node{}, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {

@@ -1,6 +1,5 @@
-// Package ground makes what tests of the provider need of an AWS account through AWS's own API, and removes it again
-// (E-64). So they run on any server that speaks AWS's protocols: package ec2test is one of them, and is not told what
-// it is for.
+// Package ground creates what tests of the provider need in an AWS account, through AWS's own API, and removes it
+// again (E-64). So the tests run on any server that speaks AWS's protocols, such as package ec2test.
 //
 // Everything has the name of the test's cluster in it, so several tests can share an account.
 package ground
@@ -23,8 +22,7 @@ import (
 )
 
 const (
-	// EndpointEnv is the variable with the URL of the server that tests are to run against. Without it they start one
-	// of their own.
+	// EndpointEnv is the variable with the URL of the server for the tests. Without it they start one of their own.
 	EndpointEnv = "JOINER_EC2_ENDPOINT"
 	// clusterTag is on every instance of a cluster, with the cluster's name.
 	clusterTag = "eks:eks-cluster-name"
@@ -32,13 +30,13 @@ const (
 	imageGiB = 20
 	// ending is how long instances may take to end.
 	ending = 3 * time.Minute
-	// poll is how often it is looked whether they have.
+	// poll is how often to check that.
 	poll = 200 * time.Millisecond
 )
 
-// FromEnv returns where the environment says that tests are to run, with AWS_REGION (us-east-1 without it),
-// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Keys that are missing are made up: most servers
-// beside AWS take any. The last result is false where the variable is not set.
+// FromEnv returns the configuration for the server of EndpointEnv, with AWS_REGION (us-east-1 without it),
+// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Missing keys are made up: most servers other than
+// AWS accept any. The last result is false if EndpointEnv is not set.
 func FromEnv() (config aws.Config, url string, is bool) {
 	if url, is = os.LookupEnv(EndpointEnv); !is || url == "" {
 		return aws.Config{}, "", false
@@ -63,7 +61,7 @@ func FromEnv() (config aws.Config, url string, is bool) {
 // Subnet is one of the subnets, each in a zone of its own.
 type Subnet struct{ ID, Zone, ZoneID string }
 
-// Ground is what a test has of an account.
+// Ground is a test's resources in an account.
 type Ground struct {
 	Cluster string // its name; the tag karpenter.sh/discovery of subnets and group has it
 	VPC     string
@@ -80,7 +78,7 @@ type Ground struct {
 	sqs *sqs.Client
 }
 
-// Make makes everything. What was made before an error is removed again.
+// Make creates everything. After an error it removes what it has created.
 func Make(ctx context.Context, config aws.Config, cluster string) (*Ground, error) {
 	g := &Ground{Cluster: cluster, ec2: ec2.NewFromConfig(config), iam: iam.NewFromConfig(config),
 		sqs: sqs.NewFromConfig(config)}
@@ -145,8 +143,8 @@ func (g *Ground) makeGroup(ctx context.Context) error {
 	return nil
 }
 
-// makeImage registers an image that is called as Amazon's for EKS are. A server that refuses that (AWS wants a
-// snapshot), or forgets what was said of it, lends one of those that it has: nothing is really started from it.
+// makeImage registers an image with a name like Amazon's for EKS. If the server refuses that (AWS wants a snapshot) or
+// forgets its details, one of the server's images is used: nothing is really started from it.
 func (g *Ground) makeImage(ctx context.Context) error {
 	out, err := g.ec2.RegisterImage(ctx, &ec2.RegisterImageInput{
 		Name:           aws.String("amazon-eks-node-al2023-x86_64-standard-" + g.Cluster),
@@ -257,7 +255,7 @@ func (g *Ground) Instances(ctx context.Context, states ...types.InstanceStateNam
 	return all, nil
 }
 
-// Settle waits until no instance of the cluster starts or ends any more.
+// Settle waits until no instance of the cluster is starting or ending.
 func (g *Ground) Settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ending)
 	defer cancel()
@@ -277,8 +275,8 @@ func (g *Ground) Settle(ctx context.Context) error {
 	}
 }
 
-// Remove removes everything that was made, and the instances and launch templates that a test has left. What cannot be
-// removed is named, and the rest goes all the same.
+// Remove removes everything that Make created, and the instances and launch templates that a test has left. The error
+// names what cannot be removed; the rest is removed anyway.
 func (g *Ground) Remove(ctx context.Context) error {
 	failed := []error{g.removeInstances(ctx), g.removeTemplates(ctx), g.removeProfile(ctx), g.removeImage(ctx)}
 	if g.Queue != "" {
@@ -318,8 +316,8 @@ func (g *Ground) removeInstances(ctx context.Context) error {
 	return g.Settle(ctx)
 }
 
-// removeTemplates deletes the launch templates of the cluster. Their tags are looked at here, too: a server may not
-// know the filter.
+// removeTemplates deletes the launch templates of the cluster. It checks their tags again: a server may ignore the
+// filter.
 func (g *Ground) removeTemplates(ctx context.Context) error {
 	var failed []error
 	pages := ec2.NewDescribeLaunchTemplatesPaginator(g.ec2, &ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{
