@@ -23,7 +23,7 @@ type rebooting struct{ repairing }
 
 func (rebooting) Reboot(context.Context, string, string) error { return nil }
 
-// K-49: policies that cannot be are refused, with the field, the value and what is allowed.
+// K-49: invalid policies are refused, with field, value and what is allowed.
 func TestK49_PoliciesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	minute := time.Minute

@@ -50,7 +50,7 @@ func TestShortagesBackOffExponentially(t *testing.T) {
 	}
 }
 
-// E-42: a pause lasts a minute however often it comes, and changes nothing about the shortages before and after it.
+// E-42: a pause lasts a minute however often it is repeated, and does not affect shortages before and after it.
 func TestPausesDoNotDouble(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

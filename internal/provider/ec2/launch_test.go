@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// claim returns one as planning makes it: some types, any zone, a pool.
+// claim returns a claim like those of planning: some types, any zone, a pool.
 func claim(name string, change ...func(*karpenterv1.NodeClaim)) *karpenterv1.NodeClaim {
 	c := &karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{
@@ -102,8 +102,8 @@ func TestFiveHundredClaims(t *testing.T) {
 	}
 }
 
-// E-35, E-61: claims that say with how many they were made wait for no timer: one alone goes at once, and 450 share
-// five calls, in whatever order they come and however slowly.
+// E-35, E-61: claims with the size of their company wait for no timer: a single one goes at once, and 450 share five
+// calls, in any order and however slowly they arrive.
 func TestClaimsThatWereMadeTogether(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
@@ -137,8 +137,8 @@ func TestClaimsThatWereMadeTogether(t *testing.T) {
 	}
 }
 
-// E-36 to E-38: an answer that is lost, and a process that ends before it comes, cost nothing: there is one machine
-// for each claim, whatever EC2 does with a token that it knows.
+// E-36 to E-38: a lost answer, and a process that ends before its answer, do no harm: there is one machine for each
+// claim, however EC2 reacts to a repeated token.
 func TestAProcessThatEndsBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
@@ -186,14 +186,14 @@ func TestAProcessThatEndsBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// bind writes a claim's machine, as its controller does.
+// bind writes a machine on its claim, like the controller of claims.
 func (c *cluster) bind(claim *karpenterv1.NodeClaim, providerID string) {
 	stored := claim.DeepCopy()
 	stored.Status.ProviderID = providerID
 	c.Put(stored)
 }
 
-// E-37: what nobody wants is told from what a claim may still want.
+// E-37: orphans are distinguished from machines that a claim may still take.
 func TestOrphansAreTold(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
@@ -214,7 +214,7 @@ func TestOrphansAreTold(t *testing.T) {
 	}
 }
 
-// E-41 to E-43: what cannot be had is left out of the catalogue, and the claim says what was tried.
+// E-41 to E-43: offerings without capacity are left out of the catalogue, and the claim says what was tried.
 func TestWhatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
@@ -269,7 +269,7 @@ func TestWhatCannotBeHad(t *testing.T) {
 	}
 }
 
-// E-44, E-60: who may not launch says so, and throttling gives no claim up.
+// E-44, E-60: missing rights are reported, and no claim is given up because of throttling.
 func TestRefusalsOfTheCall(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
@@ -323,7 +323,7 @@ func TestRefusalsOfTheCall(t *testing.T) {
 	}
 }
 
-// A caller that gives up while the call is under way leaves a machine that is listed whole.
+// A caller that gives up during the call leaves a machine that is listed completely.
 func TestWhoGivesUp(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// E-57, E-61: two callers may list at the same time. An answer that comes after that to a later question takes nothing
-// back: tags that were written and seen would be written once more.
+// E-57, E-61: two callers may list at the same time. A listing that began earlier but ends later must not overwrite
+// newer knowledge: otherwise tags that were written and seen would be written again.
 func TestAnOlderListingTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	const id = "aws:///us-east-1a/i-00000000000000001"

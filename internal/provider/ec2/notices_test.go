@@ -37,8 +37,8 @@ func (a *account) emptied(t *testing.T) int {
 	return counts["sqs:DeleteMessage"] + counts["sqs:DeleteMessageBatch"]
 }
 
-// E-51, E-52: messages that are done with are deleted ten at a time, those about others and those that were acted on;
-// and whoever acts on one does not wait for that.
+// E-51, E-52: finished messages are deleted ten at a time: those about other instances and those that were handled.
+// Handling a message does not wait for the deletion.
 func TestMessagesAreDeletedTogether(t *testing.T) {
 	t.Parallel()
 	const messages, most = 60, 15 // a busy machine may be late for some company
@@ -74,7 +74,7 @@ func TestMessagesAreDeletedTogether(t *testing.T) {
 	}
 }
 
-// E-51: a message that cannot be deleted is told with the next look at the queue, and comes again.
+// E-51: a failed deletion of a message is reported at the next read of the queue, and the message comes again.
 func TestMessagesThatCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{Deny: []ec2test.Denial{{Action: "sqs:DeleteMessage"}}})

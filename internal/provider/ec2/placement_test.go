@@ -47,8 +47,8 @@ func (a *account) offers(t *testing.T, class string) map[string]int {
 	return zones
 }
 
-// E-15: the eighth machine of a spread group in a zone is refused, and the zone is out of reach for that group alone,
-// until one of its machines ends or a minute has passed. No type is short for it.
+// E-15: the eighth machine of a spread group in a zone is refused. The zone is unavailable for that group alone, until
+// one of its machines ends or a minute has passed. No type is marked as short.
 func TestE15_AFullZoneOfASpreadGroup(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
@@ -91,8 +91,8 @@ func TestE15_AFullZoneOfASpreadGroup(t *testing.T) {
 	}
 }
 
-// E-42, E-15: a type that is short for machines of a group is left out for the class of that group; one that is short
-// without a group is left out for it too.
+// E-42, E-15: a type that is short for machines of a group is left out only for the group's class; one that is short
+// without a group is left out for that class too.
 func TestE42_AShortageInAPlacementGroupIsSeenByItsClass(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)

@@ -33,19 +33,19 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the policies that are made from calls")
 
-// ofUpkeep reports whether package plug takes a right, and not the provider of machines.
+// ofUpkeep reports whether package plug uses a right, and not the provider of machines.
 func ofUpkeep(r iampolicy.Right) bool {
 	return slices.ContainsFunc(rights.OfUpkeep(),
 		func(what string) bool { return strings.HasPrefix(r.String(), what) })
 }
 
-// names are those that the endpoint's world has.
+// names returns the names of the endpoint's world.
 func names() rights.Names {
 	return rights.Names{Partition: "aws", Region: "us-east-1", Account: ec2test.Account, Cluster: clusterName,
 		NodeRole: "nodes", Queue: clusterName}
 }
 
-// everything is a class that asks for all that there is.
+// everything returns a class that uses every feature.
 func everything(name string, change func(*awsv1.EC2NodeClassSpec)) *awsv1.EC2NodeClass {
 	tags := map[string]string{"karpenter.sh/discovery": clusterName}
 	c := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid-of-everything", Generation: 1},
@@ -63,7 +63,7 @@ func everything(name string, change func(*awsv1.EC2NodeClassSpec)) *awsv1.EC2Nod
 	return c
 }
 
-// resolve has the selectors of a class looked up, until its instance profile can be used.
+// resolve resolves the selectors of a class until its instance profile can be used.
 func (a *account) resolve(t *testing.T, class *awsv1.EC2NodeClass) {
 	t.Helper()
 	a.server.SetParameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id",
@@ -131,8 +131,8 @@ func (a *account) fleet(t *testing.T, class *awsv1.EC2NodeClass, ask template.As
 	}
 }
 
-// run does all that the provider can do for a class: types and prices, discovery, launches of every kind, notices,
-// ends, collection. It returns the rights of a policy that this took.
+// run does everything that the provider can do for a class: types and prices, discovery, launches of every kind,
+// notices, ends, collection. It returns the rights of a policy that this used.
 func (a *account) run(t *testing.T, class *awsv1.EC2NodeClass, policy *iampolicy.Policy) map[iampolicy.Right]bool {
 	t.Helper()
 	ctx, clients := t.Context(), a.clients()
@@ -183,7 +183,7 @@ func (a *account) run(t *testing.T, class *awsv1.EC2NodeClass, policy *iampolicy
 	return used
 }
 
-// heed has EC2 warn an instance, and reads that from the queue when there is one.
+// heed makes EC2 warn an instance, and reads the warning from the queue if there is one.
 func (a *account) heed(t *testing.T, providerID string) {
 	t.Helper()
 	a.Interrupt(t, providerID)
@@ -198,8 +198,8 @@ func (a *account) heed(t *testing.T, providerID string) {
 	}
 }
 
-// E-58: no right of the controller's policy is there that nothing uses; package plug has a test for the rest. That
-// everything is allowed, the endpoint sees to.
+// E-58: the controller's policy has no unused right; package plug has a test for the rest. The endpoint checks that
+// everything is allowed.
 func TestEveryRightIsUsed(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
@@ -216,8 +216,8 @@ func TestEveryRightIsUsed(t *testing.T) {
 	}
 }
 
-// E-58: the small policy has the rights that a cluster takes whose class names its instance profile, without a queue,
-// and those of upkeep of such a cluster. It changes nothing in IAM and asks for no message. -rewrite writes it.
+// E-58: the small policy has the rights for a cluster without a queue whose class names its instance profile,
+// including upkeep. It changes nothing in IAM and reads no messages. -rewrite writes it.
 func TestTheSmallPolicyIsMadeFromCalls(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
 )
 
-// E-57, E-61: tags that were written hold before the first listing, and after one that does not have them yet; so each
-// machine is tagged once. What a listing has shown is told as listings have it.
+// E-57, E-61: written tags count before the first listing, and after one that does not have them yet; so each machine
+// is tagged once. Tags that a listing has shown follow the listings.
 func TestTagsAreWrittenOnce(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})

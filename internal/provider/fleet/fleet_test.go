@@ -40,7 +40,7 @@ func class(group, kind string) *karpenterv1.NodeClassReference {
 	return &karpenterv1.NodeClassReference{Group: group, Kind: kind, Name: "default"}
 }
 
-// whose an object is follows from its node class and from nothing else.
+// an object's owner follows from its node class alone.
 func TestTheNodeClassSaysWhosePoolsAndClaimsAre(t *testing.T) {
 	t.Parallel()
 	f := fleet.New(cloud{kind: "A"}, cloud{kind: "B"})
@@ -84,7 +84,8 @@ func TestANodeIsOursByItsMachineAndItsClaim(t *testing.T) {
 		{"a://1", "A", "C", "", true},
 		{"a://1", "B", "", "", false}, {"a://1", "C", "A", "", false}, {"a://1", "", "C", "", false},
 		{"c://1", "A", "", "", false}, {"c://1", "", "", "", false}, {"", "A", "", "", false}, {"", "", "", "", false},
-		// A claim by hand may be of our node class in another program's pool. Its node says so when it is gone.
+		// A hand-made claim may have our node class in another program's pool. After the claim is gone, its node shows
+		// that.
 		{"a://1", "", "C", "A", true}, {"a://1", "", "C", "B", false}, {"a://1", "C", "", "A", false},
 		{"c://1", "", "", "A", false},
 	} {
@@ -112,7 +113,7 @@ func TestANodeIsOursByItsMachineAndItsClaim(t *testing.T) {
 	}
 }
 
-// only the provider that made a machine is asked, and only its word proves anything.
+// only the provider that made a machine is asked, and only its answer counts.
 func TestOnlyTheOwnerProvesThatAMachineIsGone(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

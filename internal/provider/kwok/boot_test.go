@@ -120,8 +120,8 @@ func TestBootRecordsAreReadStrictly(t *testing.T) {
 	}
 }
 
-// TestACrashAtAnyCallLosesNothingAndDoublesNothing is P-32. The life of a machine is run once for every call that it
-// makes, and dies there, before the call lands or after; then a new process does what its controllers would do again.
+// TestACrashAtAnyCallLosesNothingAndDoublesNothing is P-32. The life of a machine is run once for each of its calls,
+// with a crash there, before or after the call takes effect; then a new process repeats what its controllers would do.
 func TestACrashAtAnyCallLosesNothingAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{0, time.Minute} {

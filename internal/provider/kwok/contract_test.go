@@ -60,7 +60,7 @@ func (w *world) BootOf(t *testing.T, providerID string) string {
 	return node.Status.NodeInfo.BootID
 }
 
-// Settle lets an hour pass and boots what is due.
+// Settle lets an hour pass and boots the machines that are due.
 func (w *world) Settle(t *testing.T) {
 	t.Helper()
 	w.clock = w.clock.Add(time.Hour)

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
-// newFaultyWorld is a world whose node class says what goes wrong.
+// newFaultyWorld returns a world with faults in its node class.
 func newFaultyWorld(t *testing.T, faults string) *world {
 	t.Helper()
 	w := newWorld(t, mustGeneric(t), 0)
@@ -32,7 +32,8 @@ func launchedAs(t *testing.T, w *world, name string) provider.Offering {
 	return provider.Offering{Type: instance.Type, Zone: instance.Zone, CapacityType: instance.CapacityType}
 }
 
-// P-31, P-51: an offering without capacity is passed over in the same launch, and is out of the catalogue for a while.
+// P-31, P-51: an offering without capacity is skipped in the same launch, and is unavailable in the catalogue for some
+// time.
 func TestInsufficientCapacityIsPassedOver(t *testing.T) {
 	t.Parallel()
 	w := newFaultyWorld(t,
@@ -203,7 +204,7 @@ prices:
 	}
 }
 
-// P-43: once the notice has run out the machine is taken away, whatever was done about it; others stay.
+// P-43: once the notice has expired the machine is removed, whatever was done meanwhile; others stay.
 func TestAnInterruptedMachineIsTakenAway(t *testing.T) {
 	t.Parallel()
 	w := newFaultyWorld(t,
@@ -269,7 +270,7 @@ func TestTheExamplesOfThePageAreAccepted(t *testing.T) {
 	}
 }
 
-// Faults that cannot be read, or that are about nothing, make the class not ready and say why.
+// Invalid faults, and faults that match nothing, make the class not ready, with the reason.
 func TestBadFaultsMakeTheNodeClassNotReady(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

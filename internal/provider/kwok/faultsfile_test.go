@@ -92,7 +92,7 @@ func TestTheFaultsFileIsNamedInItsErrors(t *testing.T) {
 	}
 }
 
-// FuzzFaults: whatever the document says, nothing panics, and the catalogue stays one that planning can work with.
+// FuzzFaults: for any document nothing panics, and the catalogue stays valid for planning.
 func FuzzFaults(f *testing.F) {
 	for _, seed := range []string{
 		"{seed: 3, neverJoin: [{probability: 0.5, every: 10m, for: 1m}]}",

@@ -140,8 +140,7 @@ func TestAReservationIsUsedUp(t *testing.T) {
 	mustLaunch(t, w, full)
 }
 
-// TestLaunchesGoByWhatUsersSay is P-11: what a NodeOverlay says of a type decides which one is launched, and what it
-// has.
+// TestLaunchesGoByWhatUsersSay is P-11: a NodeOverlay of a type affects which type is launched, and its resources.
 func TestLaunchesGoByWhatUsersSay(t *testing.T) {
 	t.Parallel()
 	cluster := kwoktest.New(time.Now)
@@ -172,7 +171,7 @@ func TestLaunchesGoByWhatUsersSay(t *testing.T) {
 	}
 }
 
-// TestAReservationIsPaidForAnyway is P-11: it is taken before what is cheaper, and the catalogue says how large it is.
+// TestAReservationIsPaidForAnyway is P-11: it is taken before cheaper offerings, and the catalogue has its size.
 func TestAReservationIsPaidForAnyway(t *testing.T) {
 	t.Parallel()
 	inventory, err :=
@@ -227,7 +226,7 @@ func TestResourcesOfAnOverlayAreGranted(t *testing.T) {
 	}
 }
 
-// TestAliasesOfLabelsAreUnderstood: a claim made by hand may use the names of old.
+// TestAliasesOfLabelsAreUnderstood: a hand-made claim may use old names of labels.
 func TestAliasesOfLabelsAreUnderstood(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, mustGeneric(t), 0)
@@ -306,8 +305,8 @@ func TestAMachineOutlivesTheDeletionOfItsNode(t *testing.T) {
 	}
 }
 
-// B-12: of a machine whose node is going, and whose node only waits for the answer, its end is remembered, not written
-// down; a node that others hold is marked. Neither hides the next machine of that name.
+// B-12: if a machine's deleted node only waits for the answer, the machine's end is kept in memory, not written; a
+// node with finalizers of others is marked. Neither hides the next machine of that name.
 func TestAnEndIsWrittenDownWhereOthersHoldTheNode(t *testing.T) {
 	t.Parallel()
 	for _, foreign := range []bool{false, true} {

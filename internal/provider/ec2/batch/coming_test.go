@@ -46,7 +46,8 @@ func TestOthersOnTheirWayAreWaitedFor(t *testing.T) {
 	}
 }
 
-// E-61: once nothing is on its way any more, waiting asks go, and later ones need not wait; the calls are made.
+// E-61: callers do not wait for others on their way: after a short time a caller gets ErrTaken, later ones get it at
+// once, and the call is still made.
 func TestNobodyWaitsForOthersOnTheirWay(t *testing.T) {
 	t.Parallel()
 	clock, r := onFake()

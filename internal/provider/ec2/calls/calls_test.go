@@ -132,7 +132,7 @@ func TestThrottlingSlowsDown(t *testing.T) {
 	}
 }
 
-// A caller that gives up while AWS has trouble returns at once.
+// A call whose caller has given up while AWS has trouble is not tried again.
 func TestGivingUp(t *testing.T) {
 	t.Parallel()
 	clients, _, attempts := endpoint(t,

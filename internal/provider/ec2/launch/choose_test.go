@@ -100,8 +100,8 @@ func TestWhatALaunchAsksFor(t *testing.T) {
 	}
 }
 
-// E-27, as laws: the order of offers does not matter; there is one capacity type and only available offers; minima
-// hold as far as the capacity type can satisfy them; and nothing is left out without need.
+// E-27, as laws: the order of the input does not matter. The result has one capacity type and only available offers,
+// ordered by price, and fulfils minima as far as the capacity type can.
 func TestChoicesFollowTheRules(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

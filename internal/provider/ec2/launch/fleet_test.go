@@ -77,7 +77,7 @@ func TestFleets(t *testing.T) {
 	}
 }
 
-// E-28: strategies by capacity type; EC2 gets our prices only if they differ from its own.
+// E-28: strategies by capacity type; EC2 gets our ranking by price only if our prices are not its own.
 func TestStrategies(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// queue is an EC2 that is busy: calls come too late for their time.
+// queue is a busy EC2: calls come too late for their deadline.
 type queue struct {
 	mu   sync.Mutex
 	asks []launcher.Ask
@@ -35,8 +35,8 @@ func (q *queue) Fleet(_ context.Context, _ string, ask launcher.Ask) (launcher.A
 	return launcher.Answer{}, fmt.Errorf("sending: %w", provider.ErrExpired)
 }
 
-// L-14, E-37: a call for several claims is to be sent by the earliest of their times. One that was not sent brings
-// nothing: the claims hear that, nobody looks for machines of it, and the next launch is another one.
+// L-14, E-37: a call for several claims must be sent by their earliest deadline. A call that was not sent has no
+// effect: the claims get that error, no machines of it are searched for, and the next launch is a new one.
 func TestACallIsForTheEarliestTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// tokens is what the model's EC2 does with a client token that it has seen (E-37).
+// tokens is the reaction of the model's EC2 to a repeated client token (E-37).
 type tokens int
 
 const (
@@ -27,7 +27,7 @@ const (
 	behaviours
 )
 
-// world is EC2 and the API server, as far as launches are concerned. Time is the bubble's.
+// world is EC2 and the API server, as far as launches need them. Its time is that of the synctest bubble.
 type world struct {
 	mu       sync.Mutex
 	source   *rand.Rand
@@ -72,10 +72,10 @@ func (w *world) roll(n int) int {
 	return w.source.IntN(n)
 }
 
-// chance is for what holds w.mu.
+// chance is for callers that hold w.mu.
 func (w *world) chance(percent int) bool { return !w.healed && w.source.IntN(100) < percent }
 
-// pause lets time pass, as a call does.
+// pause lets time pass, like a call.
 func (w *world) pause(ctx context.Context, most time.Duration) error {
 	w.mu.Lock()
 	d := time.Duration(w.source.Int64N(int64(most)))
@@ -88,7 +88,7 @@ func (w *world) pause(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// process is one that runs Joiner. Whatever it asks fails once it has crashed; what is on its way then may still land.
+// process is a process of Joiner. After its crash all its calls fail; those on their way may still take effect.
 type process struct {
 	*world
 	name string
@@ -252,7 +252,7 @@ func (w *world) shown(is func(*machine) bool) []launchid.Instance {
 	return list
 }
 
-// keep asks for a claim's machine until the claim has one, as a controller does.
+// keep asks for a claim's machine until the claim has one, like a controller.
 func (w *world) keep(p process, l *launcher.Launcher[string], uid string) {
 	for p.ctx.Err() == nil {
 		w.mu.Lock()
@@ -287,7 +287,7 @@ func (p process) take(uid string, m launcher.Machine) {
 	})
 }
 
-// collect ends orphans, as the collector does.
+// collect ends orphans, like the collector.
 func (w *world) collect(p process, l *launcher.Launcher[string]) {
 	for w.pause(p.ctx, 40*time.Second) == nil {
 		owners, err := l.Whose(p.ctx, w.shown(func(*machine) bool { return true }))
@@ -322,8 +322,8 @@ func (w *world) live(lasts, late time.Duration) {
 	group.Wait()
 }
 
-// E-36 to E-38: with answers lost, instances that show late, crashes at any moment and whatever EC2 does with tokens,
-// each claim ends with a machine of its own, and no machine is left.
+// E-36 to E-38: with lost answers, late instances, crashes at any moment and any reaction of EC2 to tokens, each claim
+// ends with a machine of its own, and no other machine is left.
 func TestOneMachineForEachClaim(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(400) {

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// shared is an API server with claims of one launch, which several processes see alike.
+// shared is an API server with claims of one launch; several processes see the same state.
 type shared struct{ claims []launchid.Claim }
 
 func (s *shared) Claims(context.Context) ([]launchid.Claim, error) {

@@ -13,7 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 )
 
-// E-36: an id is the same for the same claims in any order, another for other claims and rounds, and a client token.
+// E-36: an id is the same for the same claims in any order, differs for other claims and rounds, and is a valid client
+// token.
 func TestLaunchIDs(t *testing.T) {
 	t.Parallel()
 	id := launchid.New([]string{"b", "a"}, 0)
@@ -48,7 +49,7 @@ func TestLaunchesAreTagged(t *testing.T) {
 	}
 }
 
-// E-36, as a law: every id is at most 64 characters of ASCII, and says how many instances and which round it is for.
+// E-36, as a law: every id has at most 64 ASCII characters, and contains the number of instances and the round.
 func TestLaunchIDsSayWhatTheyAreFor(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

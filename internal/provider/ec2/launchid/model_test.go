@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 )
 
-// What EC2 may do with a client token that it has seen before.
+// The possible reactions of EC2 to a repeated client token.
 const (
 	sameAnswer = iota
 	noInstances
@@ -47,7 +47,7 @@ type model struct {
 	heard map[string]bool // instances that answers have named
 }
 
-// stored is a claim of the API server. Whoever writes it names the version that was read.
+// stored is a claim of the API server. A write names the version that was read.
 type stored struct {
 	launchid.Claim
 	version int
@@ -58,7 +58,7 @@ func (m *model) chance(percent int, what string) bool {
 	return m.trouble && rapid.IntRange(0, 99).Draw(m.t, what) < percent
 }
 
-// crash loses the controller's memory; whoever called it stops.
+// crash loses the controller's memory; its caller stops.
 func (m *model) crash() bool {
 	if !m.chance(5, "crash") {
 		return false
@@ -104,7 +104,7 @@ func (m *model) write(uid string, version int, change func(*launchid.Claim)) int
 	return c.version
 }
 
-// createFleet is EC2's. answered is false when the answer is lost, before or after the effect.
+// createFleet is EC2's call. answered is false when the answer is lost, before or after the effect.
 func (m *model) createFleet(id launchid.ID, n int) (ids []string, answered bool) {
 	if m.chance(15, "lost before") {
 		return nil, false
@@ -156,7 +156,7 @@ func (m *model) list() (all []launchid.Claim) {
 	return all
 }
 
-// launch writes the intent, calls, and writes what came of it.
+// launch writes the intent, calls, and writes the result.
 func (m *model) launch(uids []string, ids []launchid.ID) {
 	if len(uids) == 0 {
 		return
@@ -206,7 +206,7 @@ func (m *model) take(uid, id string, version int) bool {
 	return !m.crash()
 }
 
-// recover does what the package says.
+// recover follows the rules of the package.
 func (m *model) recover() {
 	plan := launchid.Recover(m.list(), m.shown(true), m.tries, m.time())
 	for _, uid := range slices.Sorted(maps.Keys(plan.Take)) {
@@ -290,10 +290,9 @@ func (m *model) step() {
 	}
 }
 
-// E-36 to E-38, as a law: whatever EC2 does with a token it knows, however late it shows instances, whichever
-// answers are lost and wherever the controller crashes: no instance is ever the machine of two claims, none that a
-// claim names is collected, and once the trouble is over each claim has a machine of its own and no machine is
-// without a claim.
+// E-36 to E-38, as a law: for any reaction to a repeated token, late instances, lost answers and crashes of the
+// controller, no instance is ever the machine of two claims, and none that a claim names is collected. After the
+// trouble each claim has a machine of its own and no machine is without a claim.
 func TestNoLaunchIsLostAndNoneIsDouble(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -18,8 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
 )
 
-// E-54, E-61: an end is asked for once; after that EC2 is asked what has become of the machine whenever its controller
-// wants to know.
+// E-54, E-61: an end is requested once; after that EC2 is asked for the machine's state whenever the controller asks.
 func TestAnEndIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{})
@@ -40,7 +39,7 @@ func TestAnEndIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// E-61: what has become of many machines is asked in one call, and not by each who wants to know, alive or not.
+// E-61: the states of many machines are read in one call, not one per caller, whether they run or not.
 func TestManyEndsAreLookedAtTogether(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{})
@@ -79,7 +78,7 @@ func TestManyEndsAreLookedAtTogether(t *testing.T) {
 	}
 }
 
-// E-54: an end that EC2 refuses while nobody waits for it is told to who asks next, and then tried again.
+// E-54: if EC2 refuses an end while no caller waits, the next caller gets the error, and then it is tried again.
 func TestARefusalThatNobodyWaitedFor(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{})
@@ -112,8 +111,8 @@ func TestARefusalThatNobodyWaitedFor(t *testing.T) {
 	}
 }
 
-// P-40: a machine that is in use by the time of the call does not end, those with it do, and the caller who asks again
-// ends it.
+// P-40: a machine that is in use at the time of the call does not end; others in the call do. The next request ends
+// it.
 func TestP40_AMachineInUseIsKept(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{})
@@ -177,8 +176,8 @@ func (s shown) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesI
 	return nil, errors.Join(err, *s.fails)
 }
 
-// E-54: a machine that runs on although EC2 has accepted its end is ended again, and so is one that takes very long;
-// an answer that is late, or missing, is no reason.
+// E-54: a machine that keeps running although EC2 has accepted its end is ended again, and so is one that takes very
+// long; but not because of a late or missing answer.
 func TestAnEndIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{Shut: time.Hour})

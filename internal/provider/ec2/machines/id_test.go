@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
 )
 
-// E-46: provider IDs of all partitions are read, and anything that EC2 would not give is somebody else's.
+// E-46: provider IDs of all partitions are accepted; anything that EC2 would not issue belongs to others.
 func TestProviderIDs(t *testing.T) {
 	t.Parallel()
 	const id = "i-0123456789abcdef0"

@@ -24,7 +24,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// clock shows the endpoint's time. What is to be called later is called soon, and waits for company that long.
+// clock shows the endpoint's time. Delayed calls happen soon, so asks wait only briefly for others.
 type clock struct{ of *ec2test.Server }
 
 func (c clock) Now() time.Time { return c.of.Now() }
@@ -153,7 +153,7 @@ func TestWhichMachinesAreListed(t *testing.T) {
 	}
 }
 
-// E-37: what a launch has brought is found by its tag.
+// E-37: the machines of a launch are found by its tag.
 func TestMachinesOfALaunch(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{})
@@ -172,7 +172,7 @@ func TestMachinesOfALaunch(t *testing.T) {
 	}
 }
 
-// E-64: what looser servers leave out of an answer is found elsewhere.
+// E-64: fields that some other servers leave out of an answer are taken from elsewhere.
 func TestLooserAnswers(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t,
@@ -184,7 +184,7 @@ func TestLooserAnswers(t *testing.T) {
 	}
 }
 
-// ending is a client of a server that says shutting-down of whatever is to end, as moto does.
+// ending is a client of a server that answers shutting-down for every instance to end, like moto.
 type ending struct{ *ec2.Client }
 
 func (e ending) TerminateInstances(ctx context.Context, in *ec2.TerminateInstancesInput,
@@ -202,7 +202,7 @@ func (e ending) TerminateInstances(ctx context.Context, in *ec2.TerminateInstanc
 	return out, err
 }
 
-// E-64: an instance that had ended before it was to end is gone, whatever the server calls it.
+// E-64: an instance that has ended before the call is gone, whatever state the server reports.
 func TestWhatHadEndedIsGone(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{})
@@ -282,7 +282,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// E-61: what EC2 has called ended is not asked about again: the claim asks after its node has ended the machine.
+// E-61: an instance that EC2 has reported as ended is not asked about again: the claim asks after its node has ended
+// the machine.
 func TestWhatHasEndedIsNotAskedAboutAgain(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{})
@@ -310,7 +311,7 @@ func TestWhatHasEndedIsNotAskedAboutAgain(t *testing.T) {
 	}
 }
 
-// A cluster's machines are asked for together, and throttling is told as such.
+// A cluster's machines are read in one call, and throttling is reported as throttling.
 func TestQuestionsAreGathered(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{})

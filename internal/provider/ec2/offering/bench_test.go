@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tables"
 )
 
-// BenchmarkBuild makes the catalogue of a class in 6 zones from all types that there are, nodes of 50 types having
-// been seen: for the first time, and when something has changed that is not of the types.
+// BenchmarkBuild builds the catalogue of a class in 6 zones from all types, after nodes of 50 types were seen: for the
+// first time, and after a change that is not in the types.
 func BenchmarkBuild(b *testing.B) {
 	var zones []string
 	for i := range 6 {

@@ -24,7 +24,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tables"
 )
 
-// E-17, E-18, E-24, E-61: the catalogue of a class, from what the endpoint says of a whole region.
+// E-17, E-18, E-24, E-61: the catalogue of a class, from the endpoint's data of a whole region.
 func TestTheCatalogueOfARegion(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -191,7 +191,7 @@ func TestWhatDoesNotFitIsNotOffered(t *testing.T) {
 	}
 }
 
-// E-42, E-43, E-15: what was refused is there and cannot be had, for as long as it was marked.
+// E-42, E-43, E-15: refused offerings are in the catalogue but unavailable as long as they are marked.
 func TestWhatWasRefusedIsNotAvailable(t *testing.T) {
 	t.Parallel()
 	all := only(sold(t, "a", "b"), "m5.large", "m5.24xlarge", "g5.xlarge")
@@ -226,8 +226,8 @@ func TestWhatWasRefusedIsNotAvailable(t *testing.T) {
 		"g5.xlarge": everything})
 }
 
-// E-12: a zone whose subnets have too few addresses for a type does not offer it; when none has enough, the one with
-// most left does, and that is said.
+// E-12: a zone whose subnets have too few addresses for a type does not offer it; if no zone has enough, the one with
+// most addresses does, and this is reported.
 func TestZonesWithoutAddressesAreNotAvailable(t *testing.T) {
 	t.Parallel()
 	all := only(sold(t, "a", "b", "c"), "m5.large", "m5.24xlarge") // 29 and 737 pods
@@ -350,8 +350,8 @@ func TestReservedCapacityIsPaidFor(t *testing.T) {
 	}
 }
 
-// E-19, E-20, E-21, E-22: what a machine has goes by the class, by the settings and by what was seen; whatever a
-// builder has made before.
+// E-19, E-20, E-21, E-22: a machine's resources depend on the class, the settings and the nodes seen, but not on what
+// a builder has built before.
 func TestMachinesGoByTheClass(t *testing.T) {
 	t.Parallel()
 	all := only(sold(t, "a"), "m5.large", "c5d.large")
@@ -450,7 +450,7 @@ func TestWhatFamiliesDo(t *testing.T) {
 	}
 }
 
-// P-50: a catalogue that was handed out stays as it is, whatever is built after it, at the same time too.
+// P-50: a returned catalogue never changes, whatever is built later or concurrently.
 func TestACatalogueIsNeverChanged(t *testing.T) {
 	t.Parallel()
 	zones := []string{"a", "b"}

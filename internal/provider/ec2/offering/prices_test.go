@@ -66,7 +66,7 @@ func TestPricesAreThoseOfTheServices(t *testing.T) {
 	}
 }
 
-// E-25: a failure stops nothing and keeps the prices that are known; their age grows.
+// E-25: a failure blocks nothing and keeps the known prices; their age grows.
 func TestOldPricesAreBetterThanNone(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{Deny: []ec2test.Denial{{Action: "pricing:GetProducts"}, {Action: "ec2:*"}}})
@@ -127,8 +127,8 @@ func TestWherePricesAreAskedFor(t *testing.T) {
 	}
 }
 
-// E-26: prices of another region serve as long as there are none, and that is said; a type without any has the price
-// that comes last.
+// E-26: without prices those of another region are used, and this is reported; a type without any price gets the price
+// that orders it last.
 func TestPricesOfAnotherRegion(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})

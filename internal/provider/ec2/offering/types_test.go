@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// E-17: what EC2 sells in a region is read whole, in 25 calls or fewer, and again after 12 h.
+// E-17: everything that EC2 sells in a region is read, in 25 calls or fewer, and again after 12 h.
 func TestTypesAreAskedForRarely(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -98,7 +98,7 @@ func TestAFailedRefreshKeepsWhatWasKnown(t *testing.T) {
 	}
 }
 
-// E-17, E-78: an answer that nobody can read, or that names nothing, is a failure like any other.
+// E-17, E-78: an unreadable or empty answer is a failure like any other.
 func TestAnAnswerWithoutTypesIsNone(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"cut", "empty", "html", "types"} {
@@ -131,7 +131,7 @@ func (p *paged) DescribeInstanceTypeOfferings(context.Context, *ec2.DescribeInst
 	return &p.offerings[min(p.calls-len(p.types), len(p.offerings))-1], nil
 }
 
-// E-17, E-64: what looser servers answer: a zone twice, a type of which nothing is said, a page after itself.
+// E-17, E-64: answers of some other servers: a zone twice, a type without data, a page that follows itself.
 func TestOddListings(t *testing.T) {
 	t.Parallel()
 	large := ec2test.Types(t)["m5.large"]

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// E-60: many callers at once, some of whom give up, on the clock that is used in production: each gets a grant or an
-// error, no more go than the rate allows, and nothing is left behind.
+// E-60: many concurrent callers, some of which give up, on the production clock: each gets a grant or an error, no
+// more go than the rate allows, and nothing is left behind.
 func TestManyCallersAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

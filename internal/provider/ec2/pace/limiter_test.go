@@ -99,7 +99,8 @@ func TestWhatCallsNeed(t *testing.T) {
 	}
 }
 
-// E-60: when short, terminations go before launches, these before discovery, and tags last, whoever came first.
+// E-60: when tokens are short, terminations go before launches, these before discovery, and tags last, in any order of
+// arrival.
 func TestTheUrgentGoFirst(t *testing.T) {
 	t.Parallel()
 	clock := timer.NewFake(time.Unix(0, 0))
@@ -169,7 +170,8 @@ func TestRefusalsSlowDown(t *testing.T) {
 	Grant{}.Throttled() // of a call that never had one
 }
 
-// E-60: who gives up leaves the queue, and those behind it move up. The error says that nothing was done, and why.
+// E-60: a caller that gives up leaves the queue, and those behind it move up. The error says that nothing was done,
+// and why.
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	clock := timer.NewFake(time.Unix(0, 0))
@@ -206,7 +208,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// E-60: the queue is bounded; what finds it full is throttled.
+// E-60: the queue is bounded; a call that finds it full is throttled.
 func TestTheQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	l := New(timer.NewFake(time.Unix(0, 0)))
@@ -216,8 +218,8 @@ func TestTheQueueIsBounded(t *testing.T) {
 	}
 }
 
-// E-60, as a law: whatever is asked and refused, no more goes in any span than its rate allows, nobody waits for
-// ever, nobody overtakes one of the same rank that needs the same, and with an empty queue no callback is left.
+// E-60, as a law: for any asks and refusals, no more calls go in any span than the rate allows, no caller waits for
+// ever, none overtakes another of the same rank with the same needs, and with an empty queue no callback is left.
 func TestPaceHolds(t *testing.T) {
 	t.Parallel()
 	actions := []string{
@@ -232,7 +234,7 @@ func TestPaceHolds(t *testing.T) {
 		var order []*waiter
 		counted := map[*waiter]bool{}
 		var spent [buckets]float64
-		// A call that needs more than the burst goes when that is there.
+		// A call that needs more than the burst goes when the burst is available.
 		debt := [buckets]float64{Instances: mostInstances - 1000}
 		look := func() {
 			for _, w := range all {

@@ -29,7 +29,7 @@ const badInputs = "../../../../docs/aws-bad-input.md"
 
 const validation = karpenterv1.ConditionTypeValidationSucceeded
 
-// badInput is something wrong, and where that is told.
+// badInput is an invalid input, and where its error appears.
 type badInput struct {
 	name     string // as the page has it; begins with the id of the specification
 	pool     *karpenterv1.NodePool
@@ -42,8 +42,8 @@ type badInput struct {
 	want     []string // what the text has to have, the reason first
 }
 
-// E-65 to E-79: each bad input is told where the page says so, with the reason and the text that the page shows.
-// `make rewrite` puts them there.
+// E-65 to E-79: the error of each bad input appears where the page says, with the page's reason and text. `make
+// rewrite` puts them there.
 func TestBadInputIsTold(t *testing.T) {
 	t.Parallel()
 	said := make([]string, len(badInputTable()))
@@ -74,7 +74,7 @@ func TestBadInputIsTold(t *testing.T) {
 	showPage(t, texts)
 }
 
-// say brings the input about and returns what is told, without what changes from run to run.
+// say causes the input and returns the error, without the parts that change from run to run.
 func (b badInput) say(t *testing.T) string {
 	var changes []func(*awsv1.EC2NodeClass)
 	if b.class != nil {
@@ -116,7 +116,7 @@ func (b badInput) say(t *testing.T) string {
 	return steady(fmt.Sprintf("%s is %s, %s: %s", b.told, c.Status, c.Reason, c.Message))
 }
 
-// steady replaces what differs from run to run.
+// steady replaces the parts that differ from run to run.
 func steady(text string) string {
 	for _, each := range []struct{ pattern, by string }{
 		{`\b(ami|subnet|sg|cr|snap|lt|vpc)-[0-9a-f]{17}\b`, "$1-0123456789abcdef0"},
@@ -130,7 +130,7 @@ func steady(text string) string {
 	return text
 }
 
-// showPage checks that the page shows what is said, word for word.
+// showPage checks that the page shows the texts, word for word.
 func showPage(t *testing.T, said map[string]string) {
 	content, err := os.ReadFile(badInputs)
 	if err != nil {
@@ -192,7 +192,7 @@ func badInputTable() []badInput {
 	return append(list, services()...)
 }
 
-// unreachable are inputs by which AWS cannot be asked.
+// unreachable are inputs with which AWS cannot be called.
 func unreachable() []badInput {
 	without := func(config aws.Config) func(*region) {
 		return func(r *region) { r.link.load = func(context.Context) (aws.Config, error) { return config, nil } }
@@ -221,7 +221,7 @@ func unreachable() []badInput {
 	}
 }
 
-// network are inputs by which nothing is found.
+// network are inputs with which nothing is found.
 func network() []badInput {
 	deny := func(action string) func(*region) {
 		return func(r *region) { r.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: action}}}) }
@@ -260,7 +260,7 @@ func network() []badInput {
 	}
 }
 
-// roles are inputs about what may be done.
+// roles are inputs about rights.
 func roles() []badInput {
 	deny := func(action string) func(*region) {
 		return func(r *region) { r.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: action}}}) }
@@ -282,7 +282,7 @@ func roles() []badInput {
 	return list
 }
 
-// machinesThatCannotBe are inputs by which no machine could start.
+// machinesThatCannotBe are inputs with which no machine could start.
 func machinesThatCannotBe() []badInput {
 	reserve := func(r ec2test.CapacityReservation) badInput {
 		r.ID = "cr-0123456789abcdef0"
@@ -336,7 +336,7 @@ func machinesThatCannotBe() []badInput {
 	}
 }
 
-// services are inputs about services beside EC2, and answers that nobody can read.
+// services are inputs about services beside EC2, and unreadable answers.
 func services() []badInput {
 	garbled := func(how, as string) badInput {
 		return badInput{name: "E-78, " + how, as: as, told: resolve.SubnetsReady, prepare: func(r *region) {

@@ -23,8 +23,8 @@ import (
 
 const ready = karpenterv1.ConditionTypeReady
 
-// E-02, E-04, E-05, E-40, E-62: a class that a user writes gets finalizer, hash, profile and conditions, and is tried
-// before it is ready: then it can be launched by.
+// E-02, E-04, E-05, E-40, E-62: a user's class gets finalizer, hash, profile and conditions, and is validated before
+// it is ready. Then it can be used for launches.
 func TestAClassGetsReady(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("default"))
@@ -65,7 +65,8 @@ func TestAClassGetsReady(t *testing.T) {
 	}
 }
 
-// E-62, E-73: what a role may not do is told by action and resource, and lets go once it may.
+// E-62, E-73: a missing right of the role is reported with action and resource, and no longer blocks once it is
+// granted.
 func TestRightsThatALaunchLacks(t *testing.T) {
 	t.Parallel()
 	for action, reason := range map[string]string{
@@ -92,8 +93,7 @@ func TestRightsThatALaunchLacks(t *testing.T) {
 	}
 }
 
-// E-65, E-66: without credentials or a region the process says so, on each class too, and touches no status that was
-// good.
+// E-65, E-66: without credentials or a region the process reports it, on each class too, and changes no good status.
 func TestAWSThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	good := aClass("good", func(c *awsv1.EC2NodeClass) {
@@ -143,7 +143,7 @@ func TestAWSThatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// E-04: a class that is deleted waits for its claims, and takes its profiles and templates along.
+// E-04: a deleted class waits for its claims; its profiles and templates are deleted with it.
 func TestAClassThatGoes(t *testing.T) {
 	t.Parallel()
 	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "n0"}, Spec: karpenterv1.NodeClaimSpec{
@@ -176,8 +176,7 @@ func TestAClassThatGoes(t *testing.T) {
 	}
 }
 
-// E-05: claims that another program annotated are annotated anew, and not drifted; one that had drifted keeps its
-// hash.
+// E-05: claims that another program annotated get new annotations and do not drift; a drifted one keeps its hash.
 func TestAnnotationsOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	named := func(name string, drifted metav1.ConditionStatus) *karpenterv1.NodeClaim {
@@ -210,7 +209,7 @@ func TestAnnotationsOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// E-79: a cluster that EKS does not know is told, with what to set in its place.
+// E-79: the error for a cluster that EKS does not know names the setting to use instead.
 func TestAClusterThatEKSDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, func(s *settings) { s.clusterName = "other" }, aClass("default"))
@@ -224,7 +223,7 @@ func TestAClusterThatEKSDoesNotKnow(t *testing.T) {
 	}
 }
 
-// E-12: pods' addresses are counted where Amazon's network plug-in runs, and as it is set.
+// E-12: pods' addresses are counted if Amazon's network plug-in runs, according to its settings.
 func TestWherePodsHaveTheirAddressesFrom(t *testing.T) {
 	t.Parallel()
 	plugin := func(prefixes string) *appsv1.DaemonSet {

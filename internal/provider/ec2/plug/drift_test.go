@@ -9,7 +9,7 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// E-49: claims are looked at when their class stands for something else or has become ready, not whenever a message
+// E-49: claims are checked when their class resolves to something else or has become ready, not whenever a message
 // changes.
 func TestWhichChangesOfAClassMayDrift(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// day runs the controllers of the plug-in, each when it is due, and lists machines as the collector of garbage does.
+// day runs the controllers of the plug-in, each when it is due, and lists machines like the garbage collector.
 type day struct {
 	*region
 	due   map[string]time.Time
@@ -47,8 +47,7 @@ func newDay(r *region) *day {
 	return d
 }
 
-// run lets so much time pass, in seconds, and returns how many calls of AWS were made and how many of them changed
-// something.
+// run lets the given seconds pass, and returns the number of AWS calls and of those that changed something.
 func (d *day) run(length time.Duration) (calls, changes int) {
 	d.t.Helper()
 	d.server.Forget()
@@ -106,7 +105,7 @@ func TestCallsAtRestAndAtAStart(t *testing.T) {
 	}
 }
 
-// again is a process that begins anew.
+// again starts a new process.
 func (r *region) again() *link {
 	deps := r.deps
 	deps.Registerer = nil
@@ -115,7 +114,7 @@ func (r *region) again() *link {
 	return l
 }
 
-// fill launches machines for so many claims, each with its node.
+// fill launches machines for the given number of claims, each with its node.
 func (r *region) fill(n int) {
 	r.t.Helper()
 	var group sync.WaitGroup

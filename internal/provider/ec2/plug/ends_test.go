@@ -32,21 +32,21 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// How many nodes and claims joiner works on at the same time: those of internal/app/joiner/compose.go.
+// How many nodes and claims joiner processes concurrently, as in internal/app/joiner/compose.go.
 const (
 	nodeWorkers  = 20
 	claimWorkers = 500
 )
 
-// inTime is the region's time, and waits by the machine's.
+// inTime shows the region's time, and waits by the machine's clock.
 type inTime struct{ soon }
 
 // AfterFunc implements timer.Clock.
 func (inTime) AfterFunc(d time.Duration, f func()) func() { return timer.Real{}.AfterFunc(d, f) }
 
-// ending runs the controllers that end nodes, with as many workers as joiner has. It is the API server that they see:
-// what is to be measured is how calls of EC2 are gathered, not the fake one, which takes longer than they do. Nodes
-// are drained already, a patch takes the finalizer off, and nobody reads conditions.
+// ending runs the controllers that end nodes, with as many workers as joiner has. It is also their API server: the
+// test measures how calls of EC2 are gathered, and the usual fake server would take longer than these. Nodes are
+// already drained, a patch removes the finalizer, and conditions are ignored.
 type ending struct {
 	client.Client // of which nothing else is called
 	*region
@@ -119,7 +119,7 @@ func (e *ending) start() {
 // SetCatalog implements claim.Catalogs.
 func (*ending) SetCatalog(world.ClassRef, catalog.Catalog) error { return nil }
 
-// work is one worker of a controller, as controller-runtime's.
+// work is one worker of a controller, like controller-runtime's.
 func (e *ending) work(queue workqueue.TypedRateLimitingInterface[string], r reconcile.Reconciler) {
 	for {
 		name, stop := queue.Get()
@@ -201,7 +201,7 @@ func (e *ending) Patch(_ context.Context, o client.Object, _ client.Patch, _ ...
 	})
 }
 
-// change changes an object, and tells the controllers, as watches do.
+// change changes an object, and notifies the controllers, like watches.
 func (e *ending) change(of client.Object, change func(o client.Object, name string)) error {
 	name, isNode := strings.CutPrefix(of.GetName(), "node-")
 	e.objects.Lock()
@@ -223,7 +223,7 @@ func (e *ending) change(of client.Object, change func(o client.Object, name stri
 // Status implements client.Client.
 func (*ending) Status() client.SubResourceWriter { return unread{} }
 
-// unread takes any status.
+// unread accepts any status, and ignores it.
 type unread struct{ client.SubResourceWriter }
 
 // Patch implements client.SubResourceWriter.
@@ -231,8 +231,8 @@ func (unread) Patch(context.Context, client.Object, client.Patch, ...client.SubR
 	return nil
 }
 
-// E-61: 500 nodes that go at once take five calls of TerminateInstances, however few are worked on at the same time,
-// and no more than twenty of DescribeInstances.
+// E-61: 500 nodes that end at once need five calls of TerminateInstances, however few are processed concurrently, and
+// at most twenty of DescribeInstances.
 func TestFiveHundredEnds(t *testing.T) {
 	t.Parallel()
 	const machines = 500

@@ -57,9 +57,9 @@ func (r *region) noticesOf(c *connection) []provider.Notice {
 	return notices.List
 }
 
-// E-13: a machine in a capacity block gets a notice once the block has 40 min to go, with the time at which EC2 begins
-// to end its instances, and whoever acts on notices is woken. It is told once. A reservation of another kind ends
-// none.
+// E-13: a machine in a capacity block gets a notice 40 min before the block's end, with the time at which EC2 begins
+// to end its instances, and the receiver of notices is woken. The event is emitted once. A reservation of another kind
+// causes no notice.
 func TestACapacityBlockThatEndsIsDrained(t *testing.T) {
 	t.Parallel()
 	r, c, block, ends := blockWorld(t)
@@ -93,7 +93,7 @@ func TestACapacityBlockThatEndsIsDrained(t *testing.T) {
 	}
 }
 
-// E-13: machines in a block that no class chooses any more are drained, too, and a failure to ask ends no notice.
+// E-13: machines in a block that no class selects any more are drained, too, and a failed query removes no notice.
 func TestABlockThatNoClassChoosesIsDrained(t *testing.T) {
 	t.Parallel()
 	r, c, block, ends := blockWorld(t)
@@ -116,8 +116,8 @@ func TestABlockThatNoClassChoosesIsDrained(t *testing.T) {
 	}
 }
 
-// E-13: when a reservation ends, its machine runs on as on-demand by label, claim and node, and does not drift. One in
-// a reservation that goes on keeps its labels, also when its class does not choose it any more.
+// E-13: when a reservation ends, its machine continues as on-demand in the labels of claim and node, and does not
+// drift. One in a continuing reservation keeps its labels, even if its class no longer selects the reservation.
 func TestAMachineWhoseReservationEndedIsOnDemand(t *testing.T) {
 	t.Parallel()
 	r, c, _, ends := blockWorld(t)

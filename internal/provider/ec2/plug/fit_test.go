@@ -16,7 +16,7 @@ import (
 
 const instanceType = "node.kubernetes.io/instance-type"
 
-// aPool refers to a class, and takes what a label may be.
+// aPool returns a pool that refers to a class and accepts the given values of a label.
 func aPool(name, class, key string, values ...string) *karpenterv1.NodePool {
 	p := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
 	p.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group,
@@ -32,8 +32,8 @@ func withEnclaves(c *awsv1.EC2NodeClass) {
 	c.Spec.EnclaveOptions = &awsv1.EnclaveOptions{Enabled: true}
 }
 
-// E-01: a pool that its class leaves no type, since it asks for enclaves, is told so once, and again when the text is
-// another; others are told nothing.
+// E-01: a pool that has no type left, since its class requires enclaves, gets one event, and another when the text
+// changes; other pools get none.
 func TestAPoolWithoutEnclavesIsTold(t *testing.T) {
 	t.Parallel()
 	small := aPool("small", "secure", instanceType, "t3.micro", "t3.small", "t3.medium", "t3.nano")
@@ -74,8 +74,9 @@ func TestAPoolWithoutEnclavesIsTold(t *testing.T) {
 	}
 }
 
-// E-77: a reservation of a type or in a zone that no pool takes is named, with the pool that comes closest; a pool
-// that changes, and one without a pool, is not told. The class stays ready, and the reservation stays in its status.
+// E-77: a reservation whose type or zone no pool accepts is named, with the pool that comes closest. After a change of
+// the pool so that it accepts the reservation, and for a class without pools, the condition is True. The class stays
+// ready, and the reservation stays in its status.
 func TestAReservationThatNoPoolTakes(t *testing.T) {
 	t.Parallel()
 	terms := func(c *awsv1.EC2NodeClass) {

@@ -16,14 +16,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// This file judges what Joiner leaves behind by the rules of Karpenter's AWS provider, read at release 1.15.1. Each
-// rule names its file there.
+// This file checks what Joiner leaves behind against the rules of Karpenter's AWS provider, as of release 1.15.1. Each
+// rule names its source file there.
 
 // theirVersion is the version of their hash (pkg/apis/v1/ec2nodeclass.go).
 const theirVersion = "v6"
 
-// resume does to class and claims what Karpenter does when it finds another version on a class: each claim of another
-// version gets theirs, and their hash unless it has any condition Drifted; then the class does
+// resume changes class and claims like Karpenter when it finds another version on a class: each claim of another
+// version gets Karpenter's version, and Karpenter's hash unless it has any condition Drifted; then so does the class
 // (pkg/controllers/nodeclass/hash/controller.go).
 func (p *peer) resume(hash string) {
 	p.t.Helper()
@@ -46,7 +46,7 @@ func (p *peer) resume(hash string) {
 	p.must(p.kube.Update(p.t.Context(), class))
 }
 
-// theyDrift is why Karpenter would replace a claim, "" for not (pkg/cloudprovider/drift.go).
+// theyDrift returns why Karpenter would replace a claim; "" if it would not (pkg/cloudprovider/drift.go).
 func (p *peer) theyDrift(claim *karpenterv1.NodeClaim) string {
 	p.t.Helper()
 	class, machine := p.class("default"), p.alive()[claim.Status.ProviderID]
@@ -82,7 +82,7 @@ func theyList(i ec2test.Instance) bool {
 	return pool && class && i.Tags["eks:eks-cluster-name"] == clusterName
 }
 
-// theyEnd are the machines that Karpenter would end: those it lists and that no claim names by provider ID
+// theyEnd returns the machines that Karpenter would end: those it lists and that no claim names by provider ID
 // (pkg/controllers/nodeclaim/garbagecollection/controller.go).
 func (p *peer) theyEnd() (ids []string) {
 	named := map[string]bool{}
@@ -97,8 +97,8 @@ func (p *peer) theyEnd() (ids []string) {
 	return ids
 }
 
-// theyDelete are the instance profiles that Karpenter would delete: those of the cluster that no class's status and no
-// claim's annotation names (pkg/controllers/nodeclass/garbagecollection/controller.go).
+// theyDelete returns the instance profiles that Karpenter would delete: those of the cluster that no class's status
+// and no claim's annotation names (pkg/controllers/nodeclass/garbagecollection/controller.go).
 func (p *peer) theyDelete() (names []string) {
 	inUse := map[string]bool{p.class("default").Status.InstanceProfile: true}
 	for _, claim := range p.claims() {
@@ -148,8 +148,9 @@ func (p *peer) role(generation int64, name string) {
 	}
 }
 
-// E-05, E-36, E-55, E-57, P-34: what Joiner leaves is Karpenter's again, what it has launched too: nothing drifts, no
-// machine is ended, and no running machine loses its instance profile, also after a change of the role.
+// E-05, E-36, E-55, E-57, P-34: Karpenter can take everything back from Joiner, including what Joiner has launched:
+// nothing drifts, no machine is ended, and no running machine loses its instance profile, even after a change of the
+// role.
 func TestKarpenterTakesItsClusterBack(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, theirVersion)

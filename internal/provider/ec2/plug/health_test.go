@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// E-53: an instance whose check has failed for two minutes is unhealthy, and one for which EC2 has announced something
-// as soon as that is asked for. A right that is missing stops nothing, and what was known stays.
+// E-53: an instance is unhealthy after its check has failed for two minutes, or as soon as an announced event of EC2
+// is read. A missing right blocks nothing, and earlier results stay.
 func TestSickInstances(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, theirVersion)

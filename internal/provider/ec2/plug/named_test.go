@@ -62,8 +62,8 @@ func claimOf(name, kind string) *karpenterv1.NodeClaim {
 	return claim
 }
 
-// E-62: launches and ends that EC2 refuses are counted by Karpenter's names, by zone and reason, and calls that
-// several claims share with how many they were.
+// E-62: launches and ends that EC2 refuses are counted under Karpenter's names, by zone and reason, and shared calls
+// with the number of their claims.
 func TestRefusalsAndBatchesHaveKarpentersNames(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("default"))
@@ -122,7 +122,7 @@ func TestRefusalsAndBatchesHaveKarpentersNames(t *testing.T) {
 	}
 }
 
-// E-62: what is on offer is shown by Karpenter's names as planning saw it last, and no more of a class that is gone.
+// E-62: offerings are shown under Karpenter's names as planning saw them last, and those of a deleted class disappear.
 func TestOffersHaveKarpentersNames(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("default"))
@@ -169,7 +169,7 @@ func TestOffersHaveKarpentersNames(t *testing.T) {
 	}
 }
 
-// E-51, E-62: messages of the queue are counted by what they say, and how old they were has Karpenter's name.
+// E-51, E-62: messages of the queue are counted by kind, and their age has Karpenter's name.
 func TestMessagesAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("default"))

@@ -16,8 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
 )
 
-// E-47: instances of the cluster have the names that EC2 gives them, by one call; others, and those that end, have
-// none.
+// E-47: instances of the cluster get EC2's names for them, in one call; others, and ending ones, get none.
 func TestInstancesHaveNames(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("default"))

@@ -42,7 +42,7 @@ func (r *region) registered(c *connection, claim *karpenterv1.NodeClaim) {
 	}
 }
 
-// E-58: the rights for what is done beside machines are used: names, status checks, the queue, profiles, the cluster.
+// E-58: the rights for tasks other than machines are used: names, status checks, the queue, profiles, the cluster.
 func TestTheRightsOfUpkeepAreUsed(t *testing.T) {
 	t.Parallel()
 	gone := aClass("gone")
@@ -98,7 +98,7 @@ func TestTheRightsOfUpkeepAreUsed(t *testing.T) {
 		NodeRole: "nodes", Queue: "events"})
 }
 
-// expectRights compares what was asked for with the rights of upkeep.
+// expectRights compares the requested rights with those of upkeep.
 func (r *region) expectRights(names rights.Names) {
 	r.t.Helper()
 	policy, err := rights.Controller(names)

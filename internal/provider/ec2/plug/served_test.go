@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// K-25: joinerctl takeover check knows which of Karpenter's metrics this provider serves: all that its sources name.
+// K-25: joinerctl takeover check knows which of Karpenter's metrics this provider serves: all those named in its
+// sources.
 func TestK25_TheCheckKnowsWhatEC2Serves(t *testing.T) {
 	t.Parallel()
 	sources, err := filepath.Glob("*.go")

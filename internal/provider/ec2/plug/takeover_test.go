@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// changing are the calls that make, change or end something. CreateTags of a machine that lacks its names is among
+// changing are the calls that create, change or end something. CreateTags of a machine without its names is one of
 // them.
 func changing() []string {
 	return []string{
@@ -27,7 +27,7 @@ func changing() []string {
 	}
 }
 
-// rounds lets all that Joiner does beside launches run a few times, a minute apart.
+// rounds runs everything that Joiner does except launches a few times, a minute apart.
 func (p *peer) rounds(c *connection, n int) {
 	p.t.Helper()
 	collector := newCollector(p.link)
@@ -62,8 +62,8 @@ func (r *region) wait(d time.Duration) {
 	r.later += d
 }
 
-// E-05, E-49, E-55, E-57, P-34: what Karpenter has left is taken over as it is, whichever version its hashes have:
-// each instance is its claim's, nothing has drifted, the class stays ready, and no call changes anything.
+// E-05, E-49, E-55, E-57, P-34: what Karpenter has left is taken over unchanged, whatever version its hashes have:
+// each instance belongs to its claim, nothing has drifted, the class stays ready, and no call changes anything.
 func TestKarpentersClusterIsTakenOver(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"v3", "v4", "v5", "v6"} {
@@ -110,7 +110,7 @@ func sameImage(a, b awsv1.AMI) bool {
 	return a.ID == b.ID && a.Name == b.Name && a.Deprecated == b.Deprecated
 }
 
-// annotated checks that a claim has the class's hash, by our way to compute it, and what Karpenter wrote beside.
+// annotated checks that a claim has the class's hash as we compute it, beside Karpenter's annotations.
 func (p *peer) annotated(claim *karpenterv1.NodeClaim) {
 	p.t.Helper()
 	hash, err := class.Hash(p.class("default"))
@@ -150,8 +150,8 @@ func (p *peer) unchanged(before map[string]ec2test.Instance, profile string) {
 	}
 }
 
-// E-56: Karpenter's launch template goes when nobody has used it for an hour, which no instance minds. Its instance
-// profile stays as long as the class is there, since instances have their role by it; also when the class has another
+// E-56: Karpenter's launch template is deleted after an hour without use, which affects no instance. Its instance
+// profile stays as long as the class exists, since instances have their role from it, even if the class has another
 // role by then.
 func TestWhatKarpenterMadeGoesWhenNobodyNeedsIt(t *testing.T) {
 	t.Parallel()
@@ -181,8 +181,8 @@ func TestWhatKarpenterMadeGoesWhenNobodyNeedsIt(t *testing.T) {
 	}
 }
 
-// E-38: a claim that Karpenter was about to launch when it was stopped: its instance says of no claim whose it is
-// before its node has registered. Joiner launches anew, and what nobody knows of is told as nobody's: it is collected.
+// E-38: a claim that Karpenter was about to launch when it was stopped: before the node has registered, the instance
+// names no claim. Joiner launches again; the unknown instance counts as an orphan, and is collected.
 func TestALaunchThatKarpenterDidNotFinish(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, "v6")

@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
 )
 
-// This file makes a cluster as Karpenter's AWS provider leaves it. Read at release 1.15.1, and compared with 1.9.3 and
+// This file builds a cluster as Karpenter's AWS provider leaves it, as of release 1.15.1, compared with 1.9.3 and
 // 1.0.8:
 //
 //   - class: pkg/apis/v1/labels.go, pkg/controllers/nodeclass, pkg/controllers/nodeclass/hash
@@ -123,7 +123,7 @@ func (p *peer) nodeClass(group ec2types.SecurityGroup) *awsv1.EC2NodeClass {
 	return c
 }
 
-// requirementsBy are those of an image by its variant and architecture (pkg/providers/amifamily/types.go).
+// requirementsBy returns an image's requirements by its variant and architecture (pkg/providers/amifamily/types.go).
 func requirementsBy(name string) []corev1.NodeSelectorRequirement {
 	const accelerators, gpus = "karpenter.k8s.aws/instance-accelerator-count", "karpenter.k8s.aws/instance-gpu-count"
 	arch := "amd64"
@@ -199,7 +199,7 @@ func (p *peer) launch(kind string, ago time.Duration) string {
 	return out.Instances[0].InstanceIds[0]
 }
 
-// bare is a claim of Karpenter's before its launch.
+// bare returns a claim of Karpenter before its launch.
 func (p *peer) bare(name, kind string) *karpenterv1.NodeClaim {
 	return &karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -262,7 +262,7 @@ func (p *peer) claim(name, kind string) *karpenterv1.NodeClaim {
 	return c
 }
 
-// claims are all claims as they are stored, by name.
+// claims returns all claims as they are stored, by name.
 func (p *peer) claims() []karpenterv1.NodeClaim {
 	p.t.Helper()
 	var list karpenterv1.NodeClaimList
@@ -270,7 +270,7 @@ func (p *peer) claims() []karpenterv1.NodeClaim {
 	return list.Items
 }
 
-// alive are the instances that run, by provider ID.
+// alive returns the running instances, by provider ID.
 func (p *peer) alive() map[string]ec2test.Instance {
 	all := map[string]ec2test.Instance{}
 	for _, i := range p.server.Instances() {

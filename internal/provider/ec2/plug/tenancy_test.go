@@ -16,7 +16,7 @@ import (
 
 const tenancy = "karpenter.k8s.aws/instance-tenancy"
 
-// tenancies are those of the types that a class offers.
+// tenancies returns the tenancies of the types that a class offers.
 func (r *region) tenancies(class string) string {
 	r.t.Helper()
 	offered, err := r.connected().machines.Catalog(r.t.Context(), class)
@@ -37,7 +37,7 @@ func (r *region) tenancies(class string) string {
 	return ""
 }
 
-// asking is a claim of a class with a requirement.
+// asking returns a claim of a class with a requirement.
 func asking(name, class, key string, values ...string) *karpenterv1.NodeClaim {
 	c := aClaim(name)
 	c.Spec.NodeClassRef.Name = class
@@ -46,9 +46,9 @@ func asking(name, class, key string, values ...string) *karpenterv1.NodeClaim {
 	return c
 }
 
-// E-18, E-24, E-31: a class whose pools all ask for dedicated machines offers these, at their prices, and its launch
-// template asks for them; a claim that does not ask gets none. A pool that asks beside others that do not is told so,
-// once.
+// E-18, E-24, E-31: a class whose pools all require dedicated machines offers these, at their prices, and its launch
+// template requests them; a claim without the requirement gets none. A pool that requires them beside others that do
+// not gets one event.
 func TestDedicatedMachinesAreForThoseWhoAsk(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("own"), aClass("default"), aPool("alone", "own", tenancy, "dedicated"),

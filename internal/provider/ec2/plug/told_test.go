@@ -27,7 +27,7 @@ func (r *region) saidOf(reason string) int {
 	return count
 }
 
-// E-76: that the queue cannot be read is told on each class once, and a gauge shows it until it can.
+// E-76: an unreadable queue is reported on each class once, and a gauge shows it until it can be read.
 func TestAQueueThatCannotBeReadIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, func(s *settings) { s.queue = "warnings" }, aClass("one"), aClass("two"))
@@ -60,8 +60,8 @@ func TestAQueueThatCannotBeReadIsTold(t *testing.T) {
 	}
 }
 
-// E-76, E-62: where there is a leader, it is told on the leader's lease, once as long as the text is the same, and on
-// no class; a lease that cannot be read is no reason to keep silent.
+// E-76, E-62: with a leader, the event is on the leader's lease, once as long as the text is the same, and on no
+// class. If the lease cannot be read, the event still appears.
 func TestAQueueThatCannotBeReadIsToldOnTheLease(t *testing.T) {
 	t.Parallel()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "leader",
@@ -90,8 +90,8 @@ func TestAQueueThatCannotBeReadIsToldOnTheLease(t *testing.T) {
 	step(onLease, onLease, "*v1.EC2NodeClass one", "*v1.EC2NodeClass two")
 }
 
-// E-34, E-62: how much user data a class comes to is shown by Karpenter's name, before a launch and when it is too
-// much; what a pool adds counts, another spec counts anew, and a class that goes is shown no more.
+// E-34, E-62: the size of a class's user data is shown under Karpenter's name, before a launch and even if it is too
+// large. Additions of a pool count, another spec is measured again, and a deleted class disappears.
 func TestUserDataIsMeasured(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, func(s *settings) { s.dryRunOff = true }, aClass("default"))
@@ -153,8 +153,7 @@ func TestUserDataIsMeasured(t *testing.T) {
 	}
 }
 
-// E-25, E-26: prices that cannot be asked for, and those of another region, are told on each class once; nothing
-// stops.
+// E-25, E-26: unavailable prices, and prices of another region, are reported on each class once; nothing stops.
 func TestPricesThatAreNotTheRegionsAreTold(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("one"))

@@ -57,7 +57,7 @@ func (r *region) Event(about client.Object, _ event.Kind, reason, message string
 	r.events = append(r.events, reason+": "+message)
 }
 
-// newRegion returns a region with all that a class needs. It is not connected yet.
+// newRegion returns a region with everything that a class needs. It is not connected yet.
 func newRegion(t *testing.T, change func(*settings), objects ...client.Object) *region {
 	t.Helper()
 	r := &region{t: t}
@@ -111,7 +111,7 @@ func (r *region) Now() time.Time {
 	return time.Now().Add(r.later)
 }
 
-// soon is the region's time; what is to be called later is called soon.
+// soon shows the region's time; delayed calls happen soon.
 type soon struct{ of *region }
 
 // Now implements timer.Clock.
@@ -171,7 +171,7 @@ func (r *region) condition(name, kind string) karpenterv1.Condition {
 	return c
 }
 
-// aClass is one that a user writes.
+// aClass returns a class as a user writes it.
 func aClass(name string, change ...func(*awsv1.EC2NodeClass)) *awsv1.EC2NodeClass {
 	role, discovery := "nodes", map[string]string{"karpenter.sh/discovery": clusterName}
 	c := &awsv1.EC2NodeClass{

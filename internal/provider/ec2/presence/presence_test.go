@@ -12,7 +12,7 @@ var launch = time.Unix(1_700_000_000, 0)
 
 func at(seconds int) time.Time { return launch.Add(time.Duration(seconds) * time.Second) }
 
-// E-39: what answers that do not know an instance come to.
+// E-39: the conclusion from answers that do not know an instance.
 func TestWhenAnInstanceIsGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -53,9 +53,9 @@ func TestWhenAnInstanceIsGone(t *testing.T) {
 	}
 }
 
-// E-39, as a law: an instance that EC2 shows at most two minutes late, and then always, is never gone, however often
-// and in whatever order it is asked about, also when the clock is set on by up to a minute meanwhile; one that it
-// never shows is gone in the end.
+// E-39, as a law: an instance that EC2 shows at most two minutes late, and then always, never counts as gone, however
+// often and in whatever order it is asked about, even if the clock is set forward by up to a minute. One that is never
+// shown counts as gone in the end.
 func TestNoLivingInstanceIsGone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

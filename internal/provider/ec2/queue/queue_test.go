@@ -122,7 +122,7 @@ func TestMessagesBecomeNotices(t *testing.T) {
 	}
 }
 
-// E-51: what is unknown or malformed is called so, and why, and nothing else happens.
+// E-51: unknown and malformed messages are classified as such, with the reason, and have no other effect.
 func TestWhatCannotBeReadIsExplained(t *testing.T) {
 	t.Parallel()
 	const spot = "EC2 Spot Instance Interruption Warning"
@@ -153,8 +153,8 @@ func TestWhatCannotBeReadIsExplained(t *testing.T) {
 	}
 }
 
-// E-51, X-08: no message is a crash; each is of a kind that is counted; what says nothing of our instances gives no
-// notice.
+// E-51, X-08: no message causes a panic; each has a kind that is counted; a message about none of our instances gives
+// no notice.
 func FuzzMessages(f *testing.F) {
 	for _, detail := range []string{
 		`{"instance-id":"` + one + `","state":"stopped"}`, `{"affectedEntities":[{"entityValue":"/"}]}`, `null`, `{`,

@@ -16,8 +16,7 @@ import (
 
 var start = time.Unix(1_700_000_000, 0)
 
-// E-43: each type that EC2 sells is in one of the groups that AWS names, and the groups are as large as they are
-// known to be.
+// E-43: each type that EC2 sells is in one of AWS's groups, and the groups have the known sizes.
 func TestEveryTypeHasItsQuota(t *testing.T) {
 	t.Parallel()
 	counts := map[quota.Group]int{}
@@ -58,7 +57,7 @@ func TestEveryTypeHasItsQuota(t *testing.T) {
 	}
 }
 
-// E-43: which offerings a refusal marks, for how long, and what a user is told.
+// E-43: which offerings a refusal marks, for how long, and the message for users.
 func TestWhatARefusalMarks(t *testing.T) {
 	t.Parallel()
 	refusal := func(code string) quota.Refusal {
@@ -150,8 +149,8 @@ func TestMarksDoubleAndAreForgotten(t *testing.T) {
 	}
 }
 
-// E-43, as a law: a catalogue loses exactly the offerings that are marked, in all zones, and the one handed in is
-// left as it is.
+// E-43, as a law: a catalogue loses exactly the marked offerings, in all zones, and the given catalogue is not
+// changed.
 func TestACatalogueWithoutMarks(t *testing.T) {
 	t.Parallel()
 	sizes := map[string]int64{"m5.large": 2, "c5.4xlarge": 16, "g6.xlarge": 4, "p5.48xlarge": 192}

@@ -22,7 +22,7 @@ func answered(status int, err error) error {
 	}}
 }
 
-// E-41: what the codes of the specification's table mean, and what trouble without a code is.
+// E-41: the meaning of the codes in the specification's table, and of errors without a code.
 func TestRefusalsAreSorted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -65,7 +65,7 @@ func TestRefusalsAreSorted(t *testing.T) {
 	}
 }
 
-// E-41: only four classes say that something cannot be had.
+// E-41: only four classes of errors mark something as unavailable.
 func TestWhichRefusalsAreOfOfferings(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[refusal.Class]bool{

@@ -18,7 +18,7 @@ func requirement(key string, operator corev1.NodeSelectorOperator, values ...str
 	return corev1.NodeSelectorRequirement{Key: key, Operator: operator, Values: values}
 }
 
-// E-09: a type gets the first image that fits, and none when none does.
+// E-09: a type gets the first image that fits, or none.
 func TestATypeGetsTheFirstImageThatFits(t *testing.T) {
 	t.Parallel()
 	const gpu, accelerator = "karpenter.k8s.aws/instance-gpu-count", "karpenter.k8s.aws/instance-accelerator-count"

@@ -15,7 +15,8 @@ func terms(list ...awsv1.AMISelectorTerm) func(*awsv1.EC2NodeClassSpec) {
 	return func(s *awsv1.EC2NodeClassSpec) { s.AMISelectorTerms, s.AMIFamily = list, new("AL2023") }
 }
 
-// E-07, E-09: an alias stands for its variants; one without a parameter is left out, and its types have no image.
+// E-07, E-09: an alias resolves to its variants; a variant without a parameter is left out, and its types have no
+// image.
 func TestAnAliasStandsForItsVariants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -72,7 +73,8 @@ func TestPinnedVersions(t *testing.T) {
 	}
 }
 
-// E-69: an alias that stands for nothing names the parameters that were tried, an image why it cannot be used.
+// E-69: for an alias without images the error names the parameters that were tried; for an image, why it cannot be
+// used.
 func TestWhyThereIsNoImage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,15 +9,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// theirs is the name of an instance profile that Karpenter made, and where it lies.
+// theirs are the name and the path of an instance profile that Karpenter made.
 const (
 	theirs     = "c1_15263850463527461230"
 	theirPath  = "/karpenter/us-east-1/c1/uid-a/"
 	legacyPath = "/"
 )
 
-// karpenterMade adds a profile as Karpenter's AWS provider makes it: below a path of the class, and in earlier
-// releases below none (pkg/providers/instanceprofile of releases 1.0.8, 1.9.3 and 1.15.1).
+// karpenterMade adds a profile like one of Karpenter's AWS provider: below a path of the class, in earlier releases
+// without a path (pkg/providers/instanceprofile of releases 1.0.8, 1.9.3 and 1.15.1).
 func (w *world) karpenterMade(path, role string, tags map[string]string) {
 	w.AddInstanceProfileAt(path, theirs, role, tags)
 }
@@ -69,8 +69,8 @@ func TestAnInheritedProfile(t *testing.T) {
 	}
 }
 
-// E-03, E-40: as long as nobody can be asked about an inherited profile the class stays as it is; when it is gone, or
-// the class has another role, ours is made.
+// E-03, E-40: as long as an inherited profile cannot be looked up, the class stays unchanged; when the profile is
+// gone, or the class has another role, ours is made.
 func TestAnInheritedProfileThatGoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// E-02, E-11: what a class stands for stands in its status, and its conditions in the order of work.
+// E-02, E-11: the status of a class has what it resolves to, and its conditions in the order of work.
 func TestAClassIsResolved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -53,7 +53,7 @@ func TestAClassIsResolved(t *testing.T) {
 	}
 }
 
-// E-08, E-11, E-61: what 20 classes want alike is asked once; a minute at rest costs three calls.
+// E-08, E-11, E-61: equal queries of 20 classes are sent once; a minute at rest costs three calls.
 func TestEqualClassesCostAsMuchAsOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,7 +97,7 @@ func TestEqualClassesCostAsMuchAsOne(t *testing.T) {
 	}
 }
 
-// E-03: what fails is not asked again at once, however often it is resolved.
+// E-03: a failed call is not repeated at once, however often the class is resolved.
 func TestFailuresAreNotRepeatedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,7 +116,7 @@ func TestFailuresAreNotRepeatedAtOnce(t *testing.T) {
 	}
 }
 
-// E-68: a class that finds nothing says what it looked for, and how much there is without the tags.
+// E-68: a class that finds nothing reports what it searched for, and how much there is without the tags.
 func TestWhatIsNotFoundIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

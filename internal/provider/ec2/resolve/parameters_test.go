@@ -15,7 +15,7 @@ func (w *world) complete() {
 	w.release("arm64/nvidia", "v1")
 }
 
-// asks resolves every minute for some time, and returns how many parameters were asked for.
+// asks resolves every minute for some time, and returns how many parameters were requested.
 func (w *world) asks(d time.Duration) int {
 	w.Forget()
 	for range int(d / (10 * time.Minute)) {
@@ -48,7 +48,7 @@ func TestHowLongParametersHold(t *testing.T) {
 	}
 }
 
-// E-08: a release whose image turns up as deprecated, or is gone, is left within half an hour.
+// E-08: a release whose image becomes deprecated, or is gone, is replaced within half an hour.
 func TestAWithdrawnReleaseIsLeftSoon(t *testing.T) {
 	t.Parallel()
 	for name, withdraw := range map[string]func(*ec2test.Image, time.Time){
@@ -74,7 +74,7 @@ func TestAWithdrawnReleaseIsLeftSoon(t *testing.T) {
 	}
 }
 
-// E-08, E-03: one parameter that is refused fails alone, and a value outlives trouble.
+// E-08, E-03: one refused parameter fails alone, and a known value survives failures.
 func TestARefusedParameterFailsAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

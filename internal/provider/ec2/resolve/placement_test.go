@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// E-02, E-03, E-15: a placement group is found by name or id, named when there is none, and kept in trouble.
+// E-02, E-03, E-15: a placement group is found by name or id, named if it does not exist, and kept during failures.
 func TestAPlacementGroupIsFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

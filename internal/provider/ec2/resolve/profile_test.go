@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// E-40: a profile is made for a role, by a name that is a function of what it is for, and is Propagating until it was
+// E-40: a profile is made for a role, with a name that is a function of its purpose, and is Propagating until it was
 // accepted or a minute has passed.
 func TestAProfileIsMadeForARole(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestAProfileIsMadeForARole(t *testing.T) {
 	w.expect(other, resolve.InstanceProfileReady, "True", resolve.InstanceProfileReady)
 }
 
-// E-40: names differ by each of what they are made from, and are names that IAM takes.
+// E-40: names differ by each of their inputs, and are valid in IAM.
 func TestNamesOfProfiles(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -83,7 +83,7 @@ func TestNamesOfProfiles(t *testing.T) {
 	}
 }
 
-// E-40: a crash or a lost answer at any step makes no second profile, and leaves none unfinished.
+// E-40: a crash or a lost answer at any step causes no second profile, and leaves none unfinished.
 func TestAProfileThatWasHalfMade(t *testing.T) {
 	t.Parallel()
 	for _, action := range []string{"iam:CreateInstanceProfile", "iam:AddRoleToInstanceProfile"} {
@@ -187,7 +187,7 @@ func TestAnotherRole(t *testing.T) {
 	}
 }
 
-// E-72: a profile that the user names is looked for, and a role that may not look is no obstacle.
+// E-72: a profile that the user names is looked up, and a missing right to look it up is no obstacle.
 func TestAProfileThatTheUserNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -216,7 +216,7 @@ func TestAProfileThatTheUserNames(t *testing.T) {
 	w.expect(fresh, ready, "True", "Ready")
 }
 
-// E-04, E-40: nothing is made for a class that goes.
+// E-04, E-40: nothing is made for a class that is being deleted.
 func TestAClassThatGoesGetsNoProfile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,7 +22,7 @@ func reservations(class *awsv1.EC2NodeClass) string {
 	return strings.Join(list, " ")
 }
 
-// E-13: reservations by id, tags, owner and match criteria, with what they have left beside the status.
+// E-13: reservations by id, tags, owner and match criteria; their free capacity is beside the status.
 func TestReservationsAreFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,7 +97,7 @@ func TestACapacityBlockExpires(t *testing.T) {
 	w.expect(class, ready, "True", "Ready")
 }
 
-// E-77: reservations that cannot be used are named with what they are for; an unknown one does not hide the others.
+// E-77: unusable reservations are named with their purpose; an unknown one does not hide the others.
 func TestReservationsThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// hanging is an EC2 whose subnets never come.
+// hanging is an EC2 that never answers with subnets.
 type hanging struct{ *ec2.Client }
 
 func (hanging) DescribeSubnets(ctx context.Context, _ *ec2.DescribeSubnetsInput, _ ...func(*ec2.Options)) (
@@ -41,7 +41,7 @@ func (hanging) DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func
 	}}, nil
 }
 
-// E-03: a call that hangs is given up, and the others are made. Without IAM a class has to name its profile.
+// E-03: a hanging call is given up, and the others are made. Without IAM a class has to name its profile.
 func TestACallThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestACallThatHangsIsGivenUp(t *testing.T) {
 	})
 }
 
-// E-59: what a configuration lacks, and an interval that is too short, is named.
+// E-59: missing parts of a configuration, and too short an interval, are named.
 func TestConfigurationsAreChecked(t *testing.T) {
 	t.Parallel()
 	good := resolve.Config{

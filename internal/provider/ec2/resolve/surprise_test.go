@@ -20,7 +20,8 @@ func (w *world) changed(name string) string {
 	return strings.Join(list, " ")
 }
 
-// E-10: another image is told once, with its date and how many nodes will drift; the first ones are no news.
+// E-10: a change of image is reported once, with its date and how many nodes will drift; the first images are no
+// change.
 func TestAnotherImageIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -85,7 +86,7 @@ func (w *world) has(class *awsv1.EC2NodeClass, when, want string) {
 	}
 }
 
-// E-10: an image that is too new waits, also for a new process; then it is taken.
+// E-10: an image that is too new waits, even after a restart; then it is taken.
 func TestAnImageComesOfAge(t *testing.T) {
 	t.Parallel()
 	w, class := aged(t, "72h")
@@ -150,7 +151,7 @@ func TestWhenAnImageDoesNotWait(t *testing.T) {
 	w.has(class, "after an edit of something else", "v1")
 }
 
-// E-10: an annotation that cannot be read is named; meanwhile images stay as they are.
+// E-10: an invalid annotation is named; meanwhile images do not change.
 func TestAnAgeThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, age := range []string{"3 days", "-1h", ""} {

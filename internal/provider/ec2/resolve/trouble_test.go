@@ -15,7 +15,7 @@ import (
 
 const ready = karpenterv1.ConditionTypeReady
 
-// E-03: a call that fails leaves what was resolved and every condition for 24 h; the message says since when it is
+// E-03: a failed call keeps the resolved values and every condition for 24 h; the message says since when they are
 // old.
 func TestTroubleLeavesAClassAsItIs(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ func TestTroubleLeavesAClassAsItIs(t *testing.T) {
 	}
 }
 
-// E-03: an answer that says "none" is no trouble.
+// E-03: an empty answer is no failure.
 func TestAnAnswerThatSaysNoneCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,7 +74,7 @@ func TestAnAnswerThatSaysNoneCounts(t *testing.T) {
 	w.expect(class, resolve.SubnetsReady, "False", resolve.SubnetsNotFound, "tags x=y", "; last seen 60 min ago")
 }
 
-// E-03: a process that begins in trouble keeps what the status says of the class as it is, and no more.
+// E-03: a process that starts during failures keeps the status of the unchanged class, and no more.
 func TestANewProcessKeepsWhatTheStatusSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -111,7 +111,7 @@ func TestANewProcessKeepsWhatTheStatusSays(t *testing.T) {
 	w.expect(fresh, resolve.InstanceProfileReady, "Unknown", resolve.NotResolved, "iam:GetInstanceProfile: Throttling")
 }
 
-// E-03: 24 h also count where processes come and go.
+// E-03: the 24 h continue across restarts.
 func TestADayEndsAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -127,7 +127,7 @@ func TestADayEndsAcrossProcesses(t *testing.T) {
 	w.expect(class, ready, "Unknown", resolve.Stale)
 }
 
-// E-03, E-71: what the role may not look up is named, and is no answer.
+// E-03, E-71: a missing right to look something up is named, and does not count as an empty answer.
 func TestRightsThatAreMissingAreNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -149,7 +149,8 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 	w.expect(fresh, resolve.AMIsReady, "True", resolve.AMIsReady)
 }
 
-// E-03, E-78: garbage makes no condition of a new class False, is followed by no effect, and is told with its action.
+// E-03, E-78: unreadable answers set no condition of a new class to False, have no effect, and are reported with their
+// action.
 func TestGarbageIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -183,8 +184,8 @@ func last(class *awsv1.EC2NodeClass) karpenterv1.Condition {
 	return class.Status.Conditions[len(class.Status.Conditions)-1]
 }
 
-// E-03, as a law: whatever goes wrong for less than a day, and whatever dies meanwhile, a class of a world that does
-// not change stays ready, with all that it had.
+// E-03, as a law: during any failures of less than a day, and any restarts, a class in an unchanged world stays ready,
+// with everything that it had.
 func TestNoTroubleMakesAClassUnready(t *testing.T) {
 	t.Parallel()
 	actions := []string{"ec2:DescribeSubnets", "ec2:DescribeSecurityGroups", "ec2:DescribeImages", "ssm:GetParameter",

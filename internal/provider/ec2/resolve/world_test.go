@@ -55,7 +55,7 @@ func (w *world) release(variant, version string) ec2test.Image {
 	return i
 }
 
-// restart begins with a resolver that knows nothing.
+// restart begins with a resolver without memory.
 func (w *world) restart() {
 	w.t.Helper()
 	w.restartWith(iam.NewFromConfig(w.once()))
@@ -105,7 +105,7 @@ func edit(class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClassSpec)) {
 	class.Generation++
 }
 
-// resolve resolves all classes and writes what comes of it, as the controller does.
+// resolve resolves all classes and writes the results, like the controller.
 func (w *world) resolve() {
 	w.t.Helper()
 	w.results = w.resolver.Resolve(w.t.Context(), w.classes, w.version)
@@ -157,7 +157,7 @@ func (w *world) expect(class *awsv1.EC2NodeClass, kind, status, reason string, p
 	w.t.Errorf("%s has no %s", class.Name, kind)
 }
 
-// kinds are the types of a class's conditions, in order.
+// kinds returns the types of a class's conditions, in order.
 func kinds(class *awsv1.EC2NodeClass) string {
 	var list []string
 	for _, c := range class.Status.Conditions {
@@ -166,7 +166,7 @@ func kinds(class *awsv1.EC2NodeClass) string {
 	return strings.Join(list, " ")
 }
 
-// resolved prints what a status holds beside conditions.
+// resolved prints the content of a status except conditions.
 func resolved(class *awsv1.EC2NodeClass) string {
 	s := class.Status
 	s.Conditions = nil
@@ -189,7 +189,7 @@ func (w *world) faults(f ec2test.Faults) {
 	}
 }
 
-// throttled is a bucket for some actions that is always empty.
+// throttled returns an always empty bucket for some actions.
 func throttled(actions ...string) ec2test.Faults {
 	f := ec2test.Faults{Throttle: map[string]ec2test.Bucket{}}
 	for _, action := range actions {

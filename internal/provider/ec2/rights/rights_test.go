@@ -33,8 +33,8 @@ func policies(t *testing.T) (controller, small, karpenter *iampolicy.Policy) {
 	return list[0], list[1], list[2]
 }
 
-// requests are many questions: every action that a policy names, on everything that one names and on what is not the
-// cluster's, with tags as they have to be and as they must not be.
+// requests returns many requests: every action in a policy, on every resource in one and on resources outside the
+// cluster, with allowed and with forbidden tags.
 func requests(of ...*iampolicy.Policy) (list []iampolicy.Request) {
 	actions, resources := map[string]bool{"ec2:StopInstances": true, "iam:CreateRole": true}, map[string]bool{
 		"arn:aws:ec2:us-east-1:111122223333:instance/i-1": true, "arn:aws:iam::111122223333:role/admin": true,
@@ -91,7 +91,7 @@ func requests(of ...*iampolicy.Policy) (list []iampolicy.Request) {
 	return list
 }
 
-// E-58: whatever our policy allows, Karpenter's does; and the small one allows nothing that ours does not.
+// E-58: everything that our policy allows, Karpenter's allows; and the small one allows nothing that ours does not.
 func TestNoPolicyGivesMoreThanKarpenters(t *testing.T) {
 	t.Parallel()
 	controller, small, karpenter := policies(t)
@@ -113,8 +113,8 @@ func TestNoPolicyGivesMoreThanKarpenters(t *testing.T) {
 	}
 }
 
-// E-58: a policy has to fit where AWS puts it, with names as long as they may be: 10,240 characters for what a role
-// has inline, 6,144 for a managed policy. Space does not count. Source: "IAM and AWS STS quotas".
+// E-58: a policy must fit AWS's limits with the longest names: 10,240 characters for the inline policies of a role,
+// 6,144 for a managed policy. Space does not count. Source: "IAM and AWS STS quotas".
 func TestPoliciesFit(t *testing.T) {
 	t.Parallel()
 	longest := rights.Names{Partition: "aws-us-gov", Region: "ap-northeast-1", Account: "111122223333",
@@ -140,7 +140,7 @@ func TestPoliciesFit(t *testing.T) {
 	}
 }
 
-// E-58: the only right that is the user's own to give is that to a parameter that is not AWS's.
+// E-58: the only right that users must add themselves is the one for a parameter that is not AWS's.
 func TestRightsOfTheUsersOwn(t *testing.T) {
 	t.Parallel()
 	for resource, want := range map[string]bool{

@@ -88,7 +88,7 @@ func TestFreeAddressesAreCounted(t *testing.T) {
 	}
 }
 
-// world is a subnet as it really is.
+// world is the true state of a subnet.
 type world struct {
 	free     int64
 	machines map[string]*machine
@@ -97,8 +97,8 @@ type world struct {
 
 type machine struct{ later int64 } // it may still take so many
 
-// E-12, as a law: as long as nobody else takes addresses, what is left is never more than what will be left once all
-// machines have all that they may take; and when all have settled and EC2 has been asked again, it is what EC2 says.
+// E-12, as a law: as long as nobody else takes addresses, the count never exceeds what is left after all machines have
+// taken their maximum. Once all have settled and EC2 has been asked again, it equals EC2's count.
 func TestNoMoreIsPromisedThanThereIs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -169,7 +169,7 @@ func TestNoMoreIsPromisedThanThereIs(t *testing.T) {
 	})
 }
 
-// E-12: per zone the subnet with most left; zones without enough are out, unless all are.
+// E-12: per zone the subnet with most addresses left; zones without enough are left out, unless all are.
 func TestWhichSubnetALaunchUses(t *testing.T) {
 	t.Parallel()
 	subnets := []subnet.Subnet{{ID: "s3", Zone: "b"}, {ID: "s2", Zone: "a"}, {ID: "s1", Zone: "a"},

@@ -90,7 +90,7 @@ func TestWhichGroupsAClassHas(t *testing.T) {
 	}
 }
 
-// E-11: what EC2 answers is read whole, and an empty answer is no crash.
+// E-11: EC2's answers are read completely, and an empty answer causes no panic.
 func TestAnswersAreRead(t *testing.T) {
 	t.Parallel()
 	tags := []ec2types.Tag{{Key: new("k"), Value: new("v")}}
@@ -115,7 +115,7 @@ func TestAnswersAreRead(t *testing.T) {
 	}
 }
 
-// E-11: subnets and groups of several VPCs are named before a launch fails.
+// E-11: subnets and groups of several VPCs are an error before a launch fails.
 func TestVPCsThatDoNotGoTogether(t *testing.T) {
 	t.Parallel()
 	in := func(vpc string, names ...string) (all []subnet.Subnet) {
@@ -144,7 +144,7 @@ func TestVPCsThatDoNotGoTogether(t *testing.T) {
 	}
 }
 
-// E-11: equal filter sets of several classes are asked once, and ids of all together.
+// E-11: equal filter sets of several classes are queried once, and the ids of all classes together.
 func TestEqualTermsAreAskedOnce(t *testing.T) {
 	t.Parallel()
 	prod, any := map[string]string{"env": "prod", "k": "*"}, map[string]string{"k": "*"}
@@ -172,7 +172,7 @@ func TestEqualTermsAreAskedOnce(t *testing.T) {
 	}
 }
 
-// passes is EC2's side of a query without wildcards.
+// passes evaluates a query without wildcards like EC2.
 func passes(q subnet.Query, s subnet.Subnet) bool {
 	for _, f := range q.Filters {
 		var has bool
@@ -191,8 +191,8 @@ func passes(q subnet.Query, s subnet.Subnet) bool {
 	return true
 }
 
-// E-11, as a law: the answers to the queries for a class hold all that its terms choose; no two queries are alike;
-// and 20 classes with equal terms ask no more than one.
+// E-11, as a law: the answers to the queries for a class contain everything that its terms select; no two queries are
+// equal; and 20 classes with equal terms need no more queries than one.
 func TestQueriesAnswerAllTerms(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

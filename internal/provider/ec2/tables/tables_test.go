@@ -22,7 +22,7 @@ func read(t *testing.T) *Tables {
 	return tables
 }
 
-// E-26: whose prices are used where, of which day, and in which currency.
+// E-26: which region's prices are used where, of which day, and in which currency.
 func TestPricesOfEachRegion(t *testing.T) {
 	t.Parallel()
 	tables := read(t)
@@ -64,7 +64,7 @@ mac-m3ultra.metal mac-m4.metal mac-m4max.metal mac-m4pro.metal mac1.metal mac2-m
 p5e.48xlarge trn2.3xlarge trn2.48xlarge x8aedz.12xlarge x8aedz.24xlarge x8aedz.3xlarge x8aedz.6xlarge x8aedz.large x8aedz.metal-12xl
 x8aedz.metal-24xl x8aedz.xlarge`
 
-// Types whose branch interfaces are not told.
+// Types without published branch interfaces.
 const unlimited = `hpc6a.48xlarge hpc6id.32xlarge hpc7a.12xlarge hpc7a.24xlarge hpc7a.48xlarge hpc7a.96xlarge hpc8a.96xlarge trn2.3xlarge
 trn2.48xlarge`
 
@@ -89,8 +89,8 @@ func TestTheTablesKnowWhatEC2Sells(t *testing.T) {
 	}
 }
 
-// E-26: prices are those of the types whose names they have: in a family more cores cost no less. Bare metal and
-// accelerators are sold by other rules.
+// E-26: prices belong to the right types: in a family more cores cost no less. Bare metal and accelerators have other
+// rules.
 func TestLargerTypesCostNoLess(t *testing.T) {
 	t.Parallel()
 	tables, families := read(t), map[string][]ec2types.InstanceTypeInfo{}
@@ -139,7 +139,7 @@ func TestBranchInterfaces(t *testing.T) {
 	}
 }
 
-// E-26: a file that is not as the tool writes it is refused, with the line.
+// E-26: a file that the tool would not write is refused, with the line.
 func TestMalformedFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	const head = "region us-east-1 currency=USD date=2026-07-20 module=m version=v1 file=f licence=Apache-2.0 sum=h1:x\n"

@@ -30,7 +30,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// E-57: what EC2 forbids is found and named before a launch.
+// E-57: tags that EC2 forbids are found and named before a launch.
 func TestTagsThatEC2Refuses(t *testing.T) {
 	t.Parallel()
 	many := func(n int, more ...string) map[string]string {

@@ -16,14 +16,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/template"
 )
 
-// collect collects what was unused for an hour, while the clock goes.
+// collect deletes templates that were unused for an hour, while the clock runs.
 func (a *account) collect(k *template.Keeper) (names []string, err error) {
 	a.t.Helper()
 	a.moving(100*time.Millisecond, func() { names, err = k.Collect(a.t.Context(), a.clock.Now(), template.UnusedFor) })
 	return names, err
 }
 
-// E-56: what no launch used for an hour goes, whoever made it, and nothing else does.
+// E-56: templates without a launch for an hour are deleted, whoever made them, and no others.
 func TestUnusedTemplatesGo(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -54,7 +54,7 @@ func TestUnusedTemplatesGo(t *testing.T) {
 	}
 }
 
-// unfiltered is a client of a server that does not know filters of launch templates, as moto does not.
+// unfiltered is a client of a server that ignores filters of launch templates, like moto.
 type unfiltered struct{ *ec2.Client }
 
 func (u unfiltered) DescribeLaunchTemplates(ctx context.Context, in *ec2.DescribeLaunchTemplatesInput,
@@ -66,7 +66,7 @@ func (u unfiltered) DescribeLaunchTemplates(ctx context.Context, in *ec2.Describ
 	return u.Client.DescribeLaunchTemplates(ctx, &all, options...)
 }
 
-// E-64: another cluster's templates stay, also where the server tells of them all the same.
+// E-64: another cluster's templates stay, even if the server lists them despite the filter.
 func TestOthersTemplatesStay(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -79,7 +79,7 @@ func TestOthersTemplatesStay(t *testing.T) {
 	}
 }
 
-// E-56: after a restart nobody knows of earlier launches, so a template counts as used when the process began.
+// E-56: after a restart earlier launches are unknown, so a template counts as used when the process began.
 func TestARestartIsAUse(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -97,7 +97,7 @@ func TestARestartIsAUse(t *testing.T) {
 	}
 }
 
-// timed tells when templates are deleted.
+// timed records when templates are deleted.
 type timed struct {
 	*ec2.Client
 	a  *account
@@ -110,7 +110,7 @@ func (c timed) DeleteLaunchTemplate(ctx context.Context, in *ec2.DeleteLaunchTem
 	return c.Client.DeleteLaunchTemplate(ctx, in, o...)
 }
 
-// E-56: at most one a second, the oldest first, whoever collects.
+// E-56: at most one deletion a second, the oldest first, for all collections together.
 func TestDeletionsArePaced(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -154,7 +154,7 @@ func TestDeletionsArePaced(t *testing.T) {
 	}
 }
 
-// E-56, E-03: one template that may not be deleted keeps no other from it; throttling ends the collection.
+// E-56, E-03: one template that may not be deleted does not block the others; throttling ends the collection.
 func TestCollectionsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -206,7 +206,7 @@ func (s slow) DeleteLaunchTemplate(ctx context.Context, in *ec2.DeleteLaunchTemp
 	return s.Client.DeleteLaunchTemplate(ctx, in, o...)
 }
 
-// watched tells when somebody begins to wait.
+// watched reports when a caller begins to wait.
 type watched struct {
 	context.Context
 	asked chan struct{}
@@ -217,7 +217,7 @@ func (w watched) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// E-30, E-56: a launch that wants a template which is just being deleted gets a new one.
+// E-30, E-56: a launch that needs a template which is just being deleted gets a new one.
 func TestALaunchDuringADeletion(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})

@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
 )
 
-// ask is what a plain launch asks for, changed.
+// ask returns the requests of a plain launch, with a change.
 func ask(changes ...func(*template.Ask)) template.Ask {
 	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}
 	class.Spec.Tags = map[string]string{"team": "a", "cost": "1", "of": "b"}
@@ -44,7 +44,7 @@ func content(t *testing.T, a template.Ask) *ec2.CreateLaunchTemplateInput {
 	return in
 }
 
-// shapes are asks that come to templates of their own, by what is different.
+// shapes are asks with different templates, by their difference.
 func shapes() map[string]func(*template.Ask) {
 	size := func(text string) *resource.Quantity { q := resource.MustParse(text); return &q }
 	return map[string]func(*template.Ask){
@@ -109,7 +109,7 @@ func shapes() map[string]func(*template.Ask) {
 	}
 }
 
-// E-30: what differs has a template of its own, and what comes to the same has the same, whatever the order.
+// E-30: different asks have different templates, and equivalent ones the same, in any order.
 func TestANameIsItsContent(t *testing.T) {
 	t.Parallel()
 	names := map[string]string{}
@@ -151,7 +151,7 @@ func TestANameIsItsContent(t *testing.T) {
 	}
 }
 
-// text is content as JSON, without what is not set.
+// text returns content as JSON, without unset fields.
 func text(t *testing.T, of any) string {
 	t.Helper()
 	raw, err := json.Marshal(of)
@@ -233,7 +233,7 @@ func TestDisks(t *testing.T) {
 	}
 }
 
-// disk says what a template says of a disk.
+// disk prints a template's settings of a disk.
 func disk(m ec2types.LaunchTemplateBlockDeviceMappingRequest) string {
 	words := []string{*m.DeviceName}
 	add := func(is bool, word func() string) {
@@ -252,7 +252,7 @@ func disk(m ec2types.LaunchTemplateBlockDeviceMappingRequest) string {
 	return strings.Join(words, " ")
 }
 
-// E-31, E-14: interfaces, reservations and tags, as EC2 is told them.
+// E-31, E-14: interfaces, reservations and tags in the request to EC2.
 func TestWhatATemplateSays(t *testing.T) {
 	t.Parallel()
 	both := func(changes ...string) func(*template.Ask) {
@@ -325,7 +325,7 @@ func TestWhatATemplateSays(t *testing.T) {
 	}
 }
 
-// E-31, E-01: what no template can have is named, and user data is never told.
+// E-31, E-01: impossible settings are named, and errors never contain user data.
 func TestWhatATemplateCannotHave(t *testing.T) {
 	t.Parallel()
 	disks := func(list ...awsv1.BlockDeviceMapping) func(*template.Ask) {

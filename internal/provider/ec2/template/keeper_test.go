@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// account is an endpoint whose world goes by a clock that the test moves.
+// account is an endpoint with a clock that the test moves.
 type account struct {
 	*ec2test.Server
 	t      *testing.T
@@ -92,7 +92,7 @@ func (a *account) moving(step time.Duration, f func()) {
 	}
 }
 
-// E-30: callers who want the same template share one call, and nobody asks again.
+// E-30: callers that need the same template share one call, and later ones make none.
 func TestATemplateIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -120,7 +120,8 @@ func TestATemplateIsMadeOnce(t *testing.T) {
 	}
 }
 
-// E-30: what is known to exist launches while nothing can be made; what is not says why, and is tried again.
+// E-30: known templates are used for launches while none can be made; for others there is an error, and they are tried
+// again.
 func TestKnownTemplatesNeedNoAPI(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -208,7 +209,7 @@ func TestGivingUpIsNoMatterToOthers(t *testing.T) {
 	}
 }
 
-// E-56: when the account has all the templates that it may have, old ones make room, and the call is tried again once.
+// E-56: at the account's maximum of templates, old ones are deleted, and the call is tried again once.
 func TestAFullAccountMakesRoom(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{MaxTemplates: 3})
@@ -263,7 +264,7 @@ func TestSeveralMakeRoomTogether(t *testing.T) {
 
 var _ template.API = (*ec2.Client)(nil)
 
-// strange makes a template that is not ours, or not this cluster's.
+// strange creates a template that is not ours, or not this cluster's.
 func (a *account) strange(name, cluster string) {
 	a.t.Helper()
 	_, err := a.others.CreateLaunchTemplate(a.t.Context(), &ec2.CreateLaunchTemplateInput{

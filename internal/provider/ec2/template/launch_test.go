@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/template"
 )
 
-// site is an account with what instances need, and a class that stands for it.
+// site is an account with everything that instances need, and a class for it.
 type site struct {
 	*account
 	subnets  []ec2test.Subnet
@@ -43,7 +43,7 @@ func newSite(t *testing.T, f ec2test.Faults) *site {
 	return s
 }
 
-// ask is a plain launch at the site, changed.
+// ask returns a plain launch at the site, with a change.
 func (s *site) ask(changes ...func(*template.Ask)) template.Ask {
 	return ask(append([]func(*template.Ask){func(a *template.Ask) {
 		a.Image = s.image.ID
@@ -75,7 +75,7 @@ func (s *site) launch(a template.Ask, count int, kind string) ([]launch.Instance
 	return launch.Read(r, out)
 }
 
-// described is what EC2 shows of an instance.
+// described returns EC2's description of an instance.
 func (s *site) described(id string) ec2types.Instance {
 	s.t.Helper()
 	out, err := s.client.DescribeInstances(s.t.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
@@ -85,7 +85,7 @@ func (s *site) described(id string) ec2types.Instance {
 	return out.Reservations[0].Instances[0]
 }
 
-// E-28, E-31, E-36, E-57: an instance is what its template says, and everything has its tags.
+// E-28, E-31, E-36, E-57: an instance matches its template, and everything has its tags.
 func TestAnInstanceIsWhatItsTemplateSays(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ec2test.Faults{})
@@ -163,7 +163,7 @@ func TestTheRootVolumeIsOne(t *testing.T) {
 	}
 }
 
-// E-13, E-14, E-31: a reservation is used by what is for it, and by nothing else when the class chooses reservations.
+// E-13, E-14, E-31: a reservation is used by launches for it, and by no others if the class selects reservations.
 func TestReservationsAreUsedOnPurpose(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ec2test.Faults{})
@@ -209,7 +209,7 @@ func TestReservationsAreUsedOnPurpose(t *testing.T) {
 	}
 }
 
-// E-31: EC2 takes every template that there can be, as it was meant.
+// E-31: EC2 accepts every possible template, with the intended meaning.
 func TestEC2TakesEveryTemplate(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ec2test.Faults{})
@@ -236,7 +236,7 @@ func TestEC2TakesEveryTemplate(t *testing.T) {
 	}
 }
 
-// E-41, E-42: what an endpoint refuses is read as what it is.
+// E-41, E-42: an endpoint's refusals are classified correctly.
 func TestRefusalsOfAFleet(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ec2test.Faults{

@@ -68,7 +68,7 @@ func (s *turns) Await(_ context.Context, done <-chan struct{}) error {
 	}
 }
 
-// A clock that decides who runs is asked whenever something waits or begins; without one the runtime does.
+// A clock that schedules goroutines is asked whenever one waits or begins; otherwise the runtime decides.
 func TestWhoRunsIsTheClocksDecision(t *testing.T) {
 	t.Parallel()
 	for name, clock := range map[string]timer.Clock{"by turns": &turns{}, "real": timer.Real{}} {

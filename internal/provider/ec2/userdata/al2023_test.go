@@ -103,7 +103,8 @@ func node() userdata.Node {
 	}
 }
 
-// E-32, E-34: the node joins its cluster with the pods, labels and taints of the plan, and with the class's settings.
+// E-32, E-34: the node joins its cluster with the plan's number of pods, labels and taints, and with the class's
+// settings.
 func TestAL2023SaysAllThatTheNodeNeeds(t *testing.T) {
 	t.Parallel()
 	text, err := userdata.AL2023("", node())
@@ -139,7 +140,7 @@ func TestAL2023SaysAllThatTheNodeNeeds(t *testing.T) {
 	}
 }
 
-// E-32: what a user gives comes first, as it is, and ours wins since it comes last.
+// E-32: the user's part comes first, unchanged, and ours wins since it comes last.
 func TestAL2023KeepsTheUsersParts(t *testing.T) {
 	t.Parallel()
 	const config = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      maxPods: 7\n"
@@ -183,7 +184,7 @@ func TestAL2023KeepsTheUsersParts(t *testing.T) {
 	}
 }
 
-// E-75: what cannot be understood is named by part and line, and never repeated: it may hold secrets.
+// E-75: invalid input is named by part and line, and never quoted: it may contain secrets.
 func TestAL2023NamesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ user, want string }{
@@ -214,7 +215,7 @@ func TestAL2023NamesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// E-34: what EC2 would refuse is refused before, with both sizes.
+// E-34: user data that EC2 would refuse as too large is refused before, with both sizes.
 func TestTooMuchUserDataIsRefused(t *testing.T) {
 	t.Parallel()
 	script := "#!/bin/bash\n" + strings.Repeat("# filling\n", 2000)
@@ -250,7 +251,7 @@ func TestEqualInputGivesEqualBytes(t *testing.T) {
 	})
 }
 
-// no user data panics, and no error repeats it.
+// no user data causes a panic, and no error quotes it.
 func FuzzUserData(f *testing.F) {
 	f.Add("#!/bin/bash\n")
 	f.Add("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\n\nx\n--B--")

@@ -95,7 +95,7 @@ func TestBottlerocketMountsTheDisksOfTheInstance(t *testing.T) {
 	}
 }
 
-// E-75: what cannot be read is named by line, and never repeated.
+// E-75: invalid input is named by line, and never quoted.
 func TestBottlerocketNamesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	for user, want := range map[string]string{
