@@ -49,25 +49,25 @@ func flagGroups(o *options) []commandline.Group {
 func (o *options) addGeneral(flags *pflag.FlagSet) {
 	flags.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
 	flags.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates,
-		"AutoNodePolicy=false: the policy is not read, pools are made as if there was none")
+		"AutoNodePolicy=false: do not read the policy, and make pools as if there were none")
 	flags.BoolVar(&o.Teardown, "teardown", o.Teardown,
-		"delete all OpenshiftNodePools and OpenshiftEC2NodeClasses, wait until what was made from them is gone, take "+
-			"the admission policies away, and exit")
+		"delete all OpenshiftNodePools and OpenshiftEC2NodeClasses, wait until everything made from them is gone, "+
+			"remove the admission policies, and exit")
 	o.addRelease(flags)
 }
 
 // addRelease is separate from the teardown, which is the opposite.
 func (o *options) addRelease(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Release, "release", o.Release,
-		"hand the hosted cluster over to HyperShift's own operator and exit: take off what only joiner-operator "+
+		"hand the hosted cluster over to HyperShift's own operator and exit: remove what only joiner-operator "+
 			"knows, and leave NodePools, node classes, nodes and the admission policy of EC2NodeClasses. Stop the "+
-			"running operator before")
+			"running operator first")
 }
 
 func (o *options) addManagement(flags *pflag.FlagSet) {
 	flags.StringVar(&o.managementKubeconfig, "management-kubeconfig", "",
-		"path of the kubeconfig for the management cluster; without it $KUBECONFIG, then the service account of the "+
-			"pod")
+		"path of the kubeconfig for the management cluster; the default is $KUBECONFIG, then the service account "+
+			"of the pod")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace,
 		"namespace of the hosted control plane; nothing outside it is read")
 	flags.StringVar(&o.OnPolicyUnreadable, "on-policy-unreadable", o.OnPolicyUnreadable,
@@ -78,22 +78,23 @@ func (o *options) addManagement(flags *pflag.FlagSet) {
 func (o *options) addGuest(flags *pflag.FlagSet) {
 	flags.StringVar(&o.guestKubeconfig, "guest-kubeconfig", "", "path of the kubeconfig for the guest cluster")
 	flags.StringVar(&o.GuestUserName, "guest-user-name", o.GuestUserName,
-		"the user name that the guest must know this operator by; under another it does not start")
+		"user name under which the guest must know this operator; under another it does not start")
 	flags.Float32Var(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to each API server")
-	flags.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to each API server")
+	flags.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "burst of requests to each API server")
 }
 
 func (o *options) addProtection(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Own, "own", o.Own,
 		"what this operator writes in the hosted cluster: Full, Alongside (beside HyperShift's operator: NodePools "+
 			"and the admission policies for nodepools and nodeclaims), or some of NodePools, EC2NodeClasses, "+
-			"Admission/nodepools, Admission/ec2nodeclasses, Admission/nodeclaims, DefaultClass. The rest is read, "+
-			"judged and left alone")
+			"Admission/nodepools, Admission/ec2nodeclasses, Admission/nodeclaims, DefaultClass. It reads and "+
+			"judges the rest, and leaves it alone")
 	flags.StringVar(&o.OperandUserName, "operand-user-name", o.OperandUserName,
 		"the user name of Karpenter in the guest, when nobody else has it; empty when it shares the cluster admin's")
 	flags.StringVar(&o.ProtectNodeClaims, "protect-nodeclaims", o.ProtectNodeClaims,
-		"who may create NodeClaims and change their spec: ByIdentity (only the operand), ByContent (who names a "+
-			"NodePool as owner), Open (everyone), or Auto (ByIdentity with --operand-user-name, else ByContent)")
+		"who may create NodeClaims and change their spec: ByIdentity (only the operand), ByContent (whoever names "+
+			"a NodePool as owner), Open (everyone), or Auto (ByIdentity with --operand-user-name, otherwise "+
+			"ByContent)")
 	flags.StringVar(&o.ForeignObjects, "foreign-objects", o.ForeignObjects,
 		"what becomes of NodePools and EC2NodeClasses without a wrapper that were made past the admission policies: "+
 			"Quarantine (NodePools launch nothing more), Report, or Delete (their nodes go too)")
@@ -107,36 +108,37 @@ func (o *options) addClasses(flags *pflag.FlagSet) {
 		"kinds of node classes: AWS (EC2NodeClasses made from OpenshiftEC2NodeClasses), KWOK (KWOKNodeClasses as they "+
 			"are), or both")
 	flags.StringVar(&o.InfraFrom, "infra-from", o.InfraFrom,
-		"where infrastructure ID, instance profile and tags of the hosted cluster come from: Flags, or "+
+		"where to take infrastructure ID, instance profile and tags of the hosted cluster from: Flags, or "+
 			"HostedControlPlane, the one of --namespace, which also pauses and dismantles; flags may then be left "+
-			"out, and have to say the same")
+			"out, and must agree with it")
 	flags.StringVar(&o.InfraID, "infra-id", o.InfraID,
-		"infrastructure ID of the hosted cluster, by which subnets and security groups are found; needed on AWS")
+		"infrastructure ID of the hosted cluster, used to find subnets and security groups; required on AWS")
 	flags.StringVar(&o.InstanceProfile, "instance-profile", o.InstanceProfile,
-		"instance profile of all nodes; needed on AWS")
+		"instance profile of all nodes; required on AWS")
 	flags.StringToStringVar(&o.ResourceTags, "resource-tags", o.ResourceTags,
-		"tags of the hosted cluster for all its instances, as name=value,name=value; they win over those of users")
+		"tags of the hosted cluster for all its instances, as name=value,name=value; they override those of users")
 	flags.StringToStringVar(&o.OverridableTags, "overridable-resource-tags", o.OverridableTags,
-		"as --resource-tags, but those of users win")
+		"like --resource-tags, but tags of users override them")
 	flags.StringVar(&o.DefaultRootVolumeSize, "default-root-volume-size", o.DefaultRootVolumeSize,
 		"size of root volumes without a policy; changing it replaces all nodes")
 	flags.StringVar(&o.UserDataFile, "userdata-file", o.UserDataFile,
-		"path of the user data of all nodes, such as a mounted Secret; it is read anew, and node classes wait while it"+
-			" does not exist")
+		"path of the user data of all nodes, such as a mounted Secret; the file is reloaded, and node classes wait "+
+			"while it does not exist")
 	flags.StringSliceVar(&o.AMIs, "ami-ids", o.AMIs,
-		"machine images that go with --userdata-file, one for each architecture")
+		"machine images for --userdata-file, one for each architecture")
 	flags.StringVar(&o.ReleaseVersion, "release-version", o.ReleaseVersion,
-		"OpenShift release that nodes with --userdata-file run, such as 4.21.0; a node class that asks for another one "+
+		"OpenShift release of nodes with --userdata-file, such as 4.21.0; a node class that asks for another one "+
 			"says so and is not made")
 	flags.BoolVar(&o.UserDataSecrets, "userdata-secrets", o.UserDataSecrets,
-		"instead take user data and machine images from Secrets in --namespace, as HyperShift writes them; needs a "+
+		"take user data and machine images from Secrets in --namespace instead, as HyperShift writes them; needs a "+
 			"Role beyond the policy's")
 }
 
 func (o *options) addCertificates(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.ApproveKubeletCSRs, "approve-kubelet-csrs", o.ApproveKubeletCSRs,
-		"approve the certificate requests of kubelets whose node belongs to a NodeClaim; all others are left alone. "+
-			"First certificates take a platform that tells the names of its instances, which AWS does not yet")
+		"approve the certificate requests of kubelets whose node belongs to a NodeClaim, and leave all others "+
+			"alone. First certificates need a platform that reports the names of its instances, which AWS does not "+
+			"do yet")
 	flags.StringVar(&o.NodeBootstrapperUserName, "node-bootstrapper-user-name", o.NodeBootstrapperUserName,
 		"with --approve-kubelet-csrs: the user name by which instances ask for their first certificate")
 }

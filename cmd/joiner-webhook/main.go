@@ -45,39 +45,40 @@ func (o *options) addPolicy(flags *pflag.FlagSet) {
 	flags.StringVar(&o.PolicyFile, "policy-file", o.PolicyFile,
 		"path of the NodeSchedulingPolicyConfig: the protected groups of nodes, and who may use them")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace,
-		"the webhook's own namespace, whose pods are not judged; without it every namespace is")
+		"the webhook's own namespace, whose pods it does not judge; without it, it judges every namespace")
 }
 
 func (o *options) addCluster(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"path of a kubeconfig; without it $KUBECONFIG, then the service account of the pod")
+		"path of a kubeconfig; the default is $KUBECONFIG, then the service account of the pod")
 	flags.Float32Var(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to the API server")
-	flags.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to the API server")
+	flags.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "burst of requests to the API server")
 }
 
 func (o *options) addServing(flags *pflag.FlagSet) {
 	flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "address of the webhook; its path is "+webhook.Path)
 	flags.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile,
-		"path of the certificate that the API server is to see; it is read anew when it changes")
-	flags.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "path of its key")
+		"path of the serving certificate; it is reloaded when it changes")
+	flags.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "path of the key of --tls-cert-file")
 	flags.StringVar(&o.OwnCertificates.CertSecretName, "cert-secret-name", "",
-		"instead of files: the Secret in --namespace for certificates of its own, made and renewed without a restart, "+
-			"shared by all replicas")
+		"instead of files: Secret in --namespace for certificates of its own, made and renewed without a restart, "+
+			"and shared by all replicas")
 	flags.StringVar(&o.OwnCertificates.ServiceName, "service-name", "",
-		"the service in --namespace by which the API server calls; for certificates of its own")
+		"service in --namespace through which the API server calls; for certificates of its own")
 	flags.StringSliceVar(&o.OwnCertificates.CertHosts, "cert-hosts", nil,
-		"further DNS names and IP addresses for certificates of its own")
+		"more DNS names and IP addresses for certificates of its own")
 	flags.StringVar(&o.OwnCertificates.WebhookConfigurationName, "webhook-configuration-name", "",
-		"the ValidatingWebhookConfiguration that is to trust certificates of its own: its caBundle is kept")
+		"ValidatingWebhookConfiguration that should trust certificates of its own: its caBundle is kept up to date")
 	flags.DurationVar(&o.OwnCertificates.Lifetime, "cert-lifetime", o.OwnCertificates.Lifetime,
-		"how long certificates of its own are valid; they are renewed after two thirds of it")
+		"how long certificates of its own are valid; they are renewed after two thirds of that time")
 	flags.StringVar((*string)(&o.Authentication), "authentication", string(o.Authentication),
 		"how callers show that they are API servers: Path (the last element of the path), ClientCertificate or None")
 	flags.StringVar(&o.PathTokenFile, "path-token-file", o.PathTokenFile,
-		"for --authentication=Path with certificates from files: path of a file with the last elements of the path that are "+
-			"accepted, one on each line; it is read anew when it changes")
+		"for --authentication=Path with certificates from files: path of a file with the accepted last elements of "+
+			"the path, one on each line; it is reloaded when it changes")
 	flags.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile,
-		"for --authentication=ClientCertificate: path of the authority that certificates of callers must be of")
+		"for --authentication=ClientCertificate: path of the authority that must have issued the certificates of "+
+			"callers")
 	flags.StringSliceVar(&o.ClientNames, "client-names", o.ClientNames,
 		"for --authentication=ClientCertificate: common names of the certificates of callers")
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
@@ -89,13 +90,12 @@ func (o *options) addServing(flags *pflag.FlagSet) {
 
 func (o *options) addManifest(flags *pflag.FlagSet) {
 	flags.StringVar(&o.PrintManifestURL, "print-manifest-url", "",
-		"print the ValidatingWebhookConfiguration for a kube-apiserver that reads it from a file and calls this URL, "+
-			"and end")
+		"print the ValidatingWebhookConfiguration for a kube-apiserver that reads it from a file and calls this "+
+			"URL, and exit")
 	flags.StringVar(&o.PrintManifestCAFile, "print-manifest-ca-file", "",
-		"path of the authority of the certificate that is shown at that URL")
+		"path of the authority of the certificate served at that URL")
 	flags.BoolVar(&o.PrintAutomaticPolicies, "print-automatic-policies", false,
-		"print the MutatingAdmissionPolicies that a policy with emergencyOverride Automatic needs, to be applied to "+
-			"the cluster, and end")
+		"print the MutatingAdmissionPolicies to apply for a policy with emergencyOverride Automatic, and exit")
 }
 
 // start validates the options, and runs.

@@ -55,56 +55,59 @@ func (o *options) addGeneral(flags *pflag.FlagSet) {
 	addIgnored(o.ignored)
 	flags.AddFlagSet(o.ignored)
 	flags.StringVar(&o.unknown, commandline.UnknownFlags, commandline.RefuseUnknown,
-		"what becomes of flags that are not known: refuse, or warn and go on without them")
+		"what to do with unknown flags: refuse, or warn and go on without them")
 	flags.BoolVar(&o.strict, "strict-settings", false,
-		"refuse variables of Karpenter's settings that cannot be read; without it they have their default, as there")
+		"refuse variables of Karpenter's settings that cannot be read; without it they get their default, as in "+
+			"Karpenter")
 	flags.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
 	flags.StringVar(&o.logFormat, "log-format", commandline.KarpenterFormat, commandline.Formats)
 	flags.StringVar(&o.logPaths, "log-output-paths", "stdout",
-		"where the log goes: stdout, stderr or files, with commas between them")
+		"where to write the log: stdout, stderr or files, separated by commas")
 	flags.Int64Var(&o.memoryLimit, "memory-limit", -1,
-		"memory of the container in bytes; the Go runtime keeps to 90 % of it; -1 for no limit")
+		"memory of the container in bytes; the Go runtime aims to use at most 90 % of it; -1 for no limit")
 }
 
 func (o *options) addCluster(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"path of the kubeconfig; without it $KUBECONFIG, then the service account of the pod")
+		"path of the kubeconfig; the default is $KUBECONFIG, then the service account of the pod")
 	flags.Float32Var(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to the API server")
-	flags.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to the API server")
+	flags.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "burst of requests to the API server")
 	flags.StringVar(&o.SystemNamespace, "system-namespace", o.SystemNamespace,
 		"namespace in which this program keeps its own objects")
 	flags.BoolVar(&o.DisableLeaderElection, "disable-leader-election", o.DisableLeaderElection,
 		"run without a lease; only for a single replica")
 	flags.BoolVar(&o.ObserveOnly, "observe-only", o.ObserveOnly,
-		"plan and write nothing, beside whoever acts in the cluster; what would be done stands in the log and in metrics")
+		"plan but write nothing, beside whatever acts in the cluster; the log and metrics show what it would do")
 	flags.StringVar(&o.LeaderElectionName, "leader-election-name", o.LeaderElectionName,
-		"name of the lease; Karpenter's, so that only one of both acts")
+		"name of the lease; the default is Karpenter's, so that only one of the two acts")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace,
-		"namespace of the lease; without it the system namespace")
+		"namespace of the lease; the default is the system namespace")
 }
 
 func (o *options) addPlanning(flags *pflag.FlagSet) {
 	flags.StringVar(&o.PreferencePolicy, "preference-policy", o.PreferencePolicy,
-		"what preferences of pods do to the nodes launched for them: Respect or Ignore")
+		"how to treat preferences of pods when launching nodes for them: Respect or Ignore")
 	flags.StringVar(&o.MinValuesPolicy, "min-values-policy", o.MinValuesPolicy,
-		"when fewer values are left than minValues demands, launch nothing or what there is: Strict or BestEffort")
+		"when fewer values are left than minValues demands: Strict launches nothing, BestEffort launches with "+
+			"those left")
 	flags.StringVar(&o.DefaultSpreadConstraints, "default-spread-constraints", o.DefaultSpreadConstraints,
-		"the cluster's default topology spread constraints, as kube-scheduler has them: None, System or its list "+
+		"the cluster's default topology spread constraints, as in kube-scheduler: None, System or its list "+
 			"defaultConstraints in JSON")
 	flags.StringVar(&o.SchedulerConfig, "scheduler-config", o.SchedulerConfig,
-		"the same as Karpenter takes it: a document with podTopologySpread.defaultConstraints")
+		"like --default-spread-constraints, in Karpenter's form: a document with "+
+			"podTopologySpread.defaultConstraints")
 	flags.BoolVar(&o.IgnoreDRARequests, "ignore-dra-requests", o.IgnoreDRARequests,
-		"leave pods alone that ask for devices by ResourceClaims; false expects them on nodes that are there and have these, "+
-			"and launches none for them")
+		"leave alone pods that request devices by ResourceClaims; false expects them on existing nodes with these "+
+			"devices, and launches none for them")
 	flags.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration,
-		"plan when no further pod has come for this long")
+		"plan when no further pod has arrived for this long")
 	flags.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration,
 		"plan when the first pod has waited for this long")
 }
 
 func (o *options) addProviders(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Providers, "providers", nil,
-		"names of the providers of nodes, separated by commas; without it those whose node classes the cluster knows")
+		"names of the node providers, separated by commas; the default is those whose node classes the cluster knows")
 	for _, p := range o.Plugins {
 		p.Flags(flags)
 	}
@@ -113,40 +116,42 @@ func (o *options) addProviders(flags *pflag.FlagSet) {
 
 func (o *options) addDisruption(flags *pflag.FlagSet) {
 	flags.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates,
-		"Karpenter's list of NAME=true; without one ReservedCapacity, NodeOverlay, StaticCapacity, CapacityBuffer and "+
-			"TerminateFirstDrift are on, "+
-			"SpotToSpotConsolidation and NodeRepair off; with one, what it leaves out has Karpenter's default")
+		"Karpenter's list of NAME=true; without a list, ReservedCapacity, NodeOverlay, StaticCapacity, "+
+			"CapacityBuffer and TerminateFirstDrift are on, SpotToSpotConsolidation and NodeRepair off; gates that "+
+			"a list leaves out have Karpenter's default")
 	flags.StringVar(&o.RepairVeto, "repair-veto", o.RepairVeto,
-		"what keeps an unhealthy node from node repair: Both, karpenter.sh/do-not-disrupt and karpenter.sh/do-not-repair, or "+
-			"Karpenter, do-not-repair alone")
+		"annotations that keep an unhealthy node from node repair: Both (karpenter.sh/do-not-disrupt and "+
+			"karpenter.sh/do-not-repair) or Karpenter (only do-not-repair)")
 	flags.DurationVar(&o.TakeoverGrace, "takeover-grace", o.TakeoverGrace,
-		"how long nothing is removed voluntarily after the first start on a cluster with NodeClaims of another program; 0 is none")
+		"remove nothing voluntarily for this long after the first start on a cluster with NodeClaims of another "+
+			"program; 0 is no grace")
 	flags.Float64Var(&o.ConsolidationMinSaving, "consolidation-min-saving", o.ConsolidationMinSaving,
-		"what replacing nodes by cheaper ones has to save, in dollars per hour")
+		"least saving for replacing nodes by cheaper ones, in dollars per hour")
 	flags.IntVar(&o.PriceTolerance, "price-tolerance", o.PriceTolerance,
-		"by how much fewer nodes may be dearer than the cheapest ones, in percent; 0 takes the cheapest")
+		"take fewer nodes if they cost at most this many percent more than the cheapest ones; 0 takes the cheapest")
 	flags.Int64Var(&o.MaxNodes, "max-nodes", o.MaxNodes,
-		"the most nodes that the whole cluster should have, of whatever program: nothing is launched for pods or replicas "+
-			"above it, and nothing is removed for it; 0 is no limit")
+		"the most nodes that the whole cluster should have, whoever launched them: above it nothing is launched "+
+			"for pods or replicas, and nothing is removed for it; 0 is no limit")
 	flags.Int64Var(&o.MaxNodeClaimsHard, "max-node-claims-hard", o.MaxNodeClaimsHard,
-		"the most NodeClaims that the whole cluster may have, guaranteed, also while nodes are replaced and with two controllers at "+
-			"work; 0 is no limit")
+		"the most NodeClaims that the whole cluster may have, guaranteed even while nodes are replaced or two "+
+			"controllers work; 0 is no limit")
 	flags.Float64Var(&o.NodeOverheadPrice, "node-overhead-price", o.NodeOverheadPrice,
-		"what a node costs beside its price, in dollars per hour; the annotation joiner.sh/node-overhead-price of a NodePool "+
-			"counts before it")
+		"what a node costs on top of its price, in dollars per hour; the annotation joiner.sh/node-overhead-price "+
+			"of a NodePool overrides it")
 	flags.StringVar(&o.CommitmentsFile, "commitments-file", o.CommitmentsFile,
-		"a file of commitments, such as savings plans: capacity that is paid for whether nodes use it or not, and costs nothing more")
+		"file of commitments, such as savings plans: capacity that is paid for whether nodes use it or not, so "+
+			"using it costs nothing more")
 	flags.IntVar(&o.ConsolidationMinSavingPercent, "consolidation-min-saving-percent", o.ConsolidationMinSavingPercent,
-		"what replacing nodes by cheaper ones has to save, in percent of what they cost")
+		"least saving for replacing nodes by cheaper ones, in percent of their cost")
 }
 
 func (o *options) addLife(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.LaunchTimeout, "launch-timeout", o.LaunchTimeout,
-		"a NodeClaim without an instance is given up after this long")
+		"give up a NodeClaim without an instance after this long")
 	flags.DurationVar(&o.RegistrationTimeout, "registration-timeout", o.RegistrationTimeout,
-		"an instance whose node has not joined is given up after this long")
+		"give up an instance whose node has not joined after this long")
 	flags.DurationVar(&o.InitializationTimeout, "initialization-timeout", o.InitializationTimeout,
-		"a node that does not get ready for pods is given up after this long; 0 waits for ever")
+		"give up a node that is not ready for pods after this long; 0 waits for ever")
 }
 
 func (o *options) addServing(flags *pflag.FlagSet) {
@@ -155,29 +160,29 @@ func (o *options) addServing(flags *pflag.FlagSet) {
 	flags.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort,
 		"port of /healthz and /readyz; 0 for none")
 	flags.DurationVar(&o.HistoryRetention, "history-retention", o.HistoryRetention,
-		"how long decisions are kept in ConfigMaps of the system namespace; 0 keeps them in memory only")
+		"how long to keep decisions in ConfigMaps of the system namespace; 0 keeps them in memory only")
 	flags.IntVar(&o.HistoryMaxSize, "history-max-size", o.HistoryMaxSize,
-		"how many bytes these ConfigMaps hold; 0 keeps decisions in memory only")
+		"maximum size in bytes of the ConfigMaps with decisions; 0 keeps decisions in memory only")
 	flags.IntVar(&o.ReadPort, "read-port", o.ReadPort,
-		"port on the loopback by which joinerctl dump asks what was planned with; 0 for none")
+		"loopback port that joinerctl dump asks for what was planned with; 0 for none")
 	flags.BoolVar(&o.EnableProfiling, "enable-profiling", o.EnableProfiling, "serve /debug/pprof on the metrics port")
 	flags.BoolVar(&o.V1beta1, "v1beta1", o.V1beta1,
 		"serve v1beta1 beside v1: a conversion webhook, and the version in the CustomResourceDefinitions; needs "+
-			"deploy/v1beta1.yaml. Off takes both away, once joinerctl migrate storage has run")
+			"deploy/v1beta1.yaml. Off removes both, once joinerctl migrate storage has run")
 	flags.IntVar(&o.WebhookPort, "webhook-port", o.WebhookPort,
 		"with --v1beta1: port of the conversion webhook, and of the service in front of it")
 	flags.StringVar(&o.KarpenterService, "karpenter-service", o.KarpenterService,
-		"with --v1beta1: the service in the system namespace by which the API server finds the webhook")
+		"with --v1beta1: service in the system namespace through which the API server reaches the webhook")
 	flags.StringVar(&o.WebhookURL, "webhook-url", o.WebhookURL,
-		"with --v1beta1, instead of a service: https, host and port by which the API server finds the webhook")
+		"with --v1beta1, instead of a service: https, host and port at which the API server reaches the webhook")
 	flags.DurationVar(&o.CertLifetime, "cert-lifetime", o.CertLifetime,
-		"with --v1beta1: how long certificates of its own are valid; they are renewed after two thirds of it")
+		"with --v1beta1: how long certificates of its own are valid; they are renewed after two thirds of that time")
 	flags.StringVar(&o.TLSCertFile, "tls-cert-file", "",
-		"with --v1beta1, instead of certificates of its own: path of the certificate that the API server is to see; "+
-			"the three files are read anew when they change")
-	flags.StringVar(&o.TLSKeyFile, "tls-key-file", "", "path of its key")
+		"with --v1beta1, instead of certificates of its own: path of the webhook's serving certificate; the three "+
+			"files are reloaded when they change")
+	flags.StringVar(&o.TLSKeyFile, "tls-key-file", "", "path of the key of --tls-cert-file")
 	flags.StringVar(&o.TLSCAFile, "tls-ca-file", "",
-		"path of the authorities that the API server is to trust for it: they are put into the "+
+		"path of the authorities that the API server should trust for --tls-cert-file; they are written into the "+
 			"CustomResourceDefinitions")
 }
 

@@ -39,17 +39,20 @@ type adopting struct {
 func adoptDefinitions(config Config) *cobra.Command {
 	var with adopting
 	command := &cobra.Command{
-		Use: "adopt-crds", Short: "Take Karpenter's definitions from the Helm release that made them",
+		Use: "adopt-crds", Short: "Detach Karpenter's definitions from the Helm release that made them",
 		Args: cobra.NoArgs,
-		Long: `Writes to the cluster. Give each CustomResourceDefinition of Karpenter's kinds to the release of our chart of
-definitions: annotations and a label say whose it is, and that Helm keeps it. Nothing else of a definition changes,
-and no object of it is touched. That of CapacityBuffers stays where it belongs to a release without Karpenter's own.
+		Long: `Writes to the cluster. Give each CustomResourceDefinition of Karpenter's kinds to the release of
+our chart of definitions. Annotations and a label name that release as the owner, and tell Helm to
+keep the definition. Nothing else of a definition changes, and none of its objects does. The
+definition of CapacityBuffers stays where it is if it belongs to a release without Karpenter's
+own.
 
-Do it before a release of Karpenter's chart of definitions is removed: that deletes them, and with them every NodePool
-and NodeClaim. Helm 4 leaves alone what is another release's. Helm 3 goes by what the release was made of, so there
-the record of the release has to go instead: the answer says how. docs/takeover.md is the guide.
+Run it before you remove a release of Karpenter's chart of definitions. Removing that release
+deletes the definitions, and with them every NodePool and NodeClaim. Helm 4 leaves alone what
+belongs to another release. Helm 3 goes by the record of the release, so you must remove that
+record instead: the answer says how. The guide is docs/takeover.md.
 
-Exit code: 0 they were ours, 1 they were those of another release, whose record is left, 2 it could not be done.`,
+Exit code: 0 the definitions are ours, 1 the record of another release still has them, 2 failed.`,
 		Example: "  joinerctl takeover adopt-crds --dry-run\n  joinerctl takeover adopt-crds --release-namespace joiner",
 		RunE: func(command *cobra.Command, _ []string) error {
 			to, err := with.printing.printer(config)

@@ -34,22 +34,29 @@ func auditControlPlane(config Config) *cobra.Command {
 	command := &cobra.Command{
 		Use: "control-plane", Short: "Report the pods that the node scheduling policy would refuse",
 		Args: cobra.NoArgs,
-		Long: `Report the pods that are on protected nodes without being authorized, and those whose successors would be refused because
-they aim at these nodes, whatever the mode of a group is now. The policy is that of --policy-file, the file that the plugin
-or the webhook reads, with what the live source adds: the cluster's Scheduler, or NodeSchedulingGroups where
-Scheduler has no field for it. The report begins with that source, and how to write it. docs/control-plane-protection.md is the guide.
+		Long: `Report the pods on protected nodes that are not authorized, and the pods whose successors would be
+refused because they aim at these nodes. The mode of a group does not matter. The policy is that
+of --policy-file, the file that the plugin or the webhook reads, plus what the live source adds.
+That source is the cluster's Scheduler, or NodeSchedulingGroups where Scheduler has no field for
+it. The report begins with that source, and how to write it. The guide is
+docs/control-plane-protection.md.
 
-A pod does not say who created it, so its namespace decides alone. Pods that run are looked at, and pods that wait, and the pod
-templates of Deployments, StatefulSets, DaemonSets and CronJobs. Nothing is ever written.
+A pod does not say who created it, so only its namespace counts. The audit looks at pods that run,
+at pods that wait, and at the pod templates of Deployments, StatefulSets, DaemonSets and CronJobs.
+Nothing is ever written.
 
-Classes: OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse. Protected nodes without a taint are found too
-(NodeWithoutTaint), and entries of authorizedUsers that do not say which namespace they mean.
+Classes: OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse. It also finds
+protected nodes without a taint (NodeWithoutTaint), and entries of authorizedUsers that do not say
+which namespace they mean.
 
-With --suggest it writes the list of authorizedUsers instead that these pods need: who they belong to, who creates and who binds them. An
-entry is of class platform (part of OpenShift), known (covered by an entry that is there) or unknown; unknown ones are comments in -o yaml,
-since somebody has to decide about them. Pods do not show who created or bound them by hand: --audit-log does, for the mode Inform.
+With --suggest it writes, instead, the list of authorizedUsers that these pods need: who they belong
+to, who creates them and who binds them. The class of an entry is platform (part of OpenShift),
+known (covered by an existing entry) or unknown. With -o yaml, unknown entries are comments, since
+somebody has to decide about them. Pods do not show who created or bound them by hand: --audit-log
+does, for the mode Inform.
 
-Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made. With --suggest: 1 when entries are to be added.`,
+Exit code: 0 nothing is left, 1 something is left, 2 the audit failed. With --suggest: 1 entries
+need to be added.`,
 		Example: `  joinerctl audit control-plane --policy-file policy.yaml
   kubectl get configmap joiner-webhook-policy -n joiner-webhook -o jsonpath='{.data.policy\.yaml}' |
     joinerctl audit control-plane --policy-file - --webhook-namespace joiner-webhook
@@ -80,7 +87,7 @@ Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made
 	command.Flags().StringVar(&policyFile, "policy-file", "",
 		"file with the NodeSchedulingPolicyConfig, or - for standard input (required)")
 	command.Flags().StringVar(&webhook, "webhook-namespace", "",
-		"namespace of joiner-webhook, whose pods it does not judge; leave it out for the plugin")
+		"namespace of joiner-webhook, whose pods the webhook does not judge; leave it out for the plugin")
 	suggested.flags(command)
 	connection, printing = connects(command), prints(command)
 	return command

@@ -12,8 +12,8 @@ const program = "joinerctl"
 
 // typedCommand matches the program's name followed by one of our commands, as in remedies and examples. It does not
 // match the name in paths, file names and names of objects.
-var typedCommand = regexp.MustCompile(`(^|[^-./\w])joinerctl( (?:COMMAND|audit|completion|console|dump|explain|help|` +
-	`history|migrate|pause|policy|replay|resume|simulate|status|top|version)\b| looks\b)`)
+var typedCommand = regexp.MustCompile(`(^|[^-./\w])joinerctl( (?:COMMAND|audit|completion|console|dump|explain|headroom|help|` +
+	`history|migrate|pause|policy|replay|resume|simulate|status|takeover|top|version)\b)`)
 
 // called is how the user calls the program.
 func (c Config) called() string {

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,31 +22,39 @@ func plugged(t *testing.T, args ...string) (code int, out, failures string) {
 // typed finds the name where a person would type it.
 var typed = regexp.MustCompile(`(?m)(^|[ "'(])joinerctl[ :].*$`)
 
+// below lists a command and all below it, as their help names them; without completion, which is about the program alone:
+// kubectl completes its plugins in its own way.
+func below(t *testing.T, command []string) [][]string {
+	t.Helper()
+	_, help, _ := ran(t, "", append(slices.Clone(command), "--help")...)
+	_, list, found := strings.Cut(help, "\nCommands:\n")
+	all := [][]string{command}
+	if !found {
+		return all
+	}
+	list, _, _ = strings.Cut(list, "\n\n")
+	for line := range strings.Lines(list) {
+		if name := strings.Fields(line)[0]; name != "completion" {
+			all = append(all, below(t, append(slices.Clone(command), name))...)
+		}
+	}
+	return all
+}
+
 // TestU28_APluginSaysWhatItsUserTypes: help, answers for people and failures name the program as it was called.
 func TestU28_APluginSaysWhatItsUserTypes(t *testing.T) {
 	t.Parallel()
-	_, list, _ := ran(t, "")
-	_, below, _ := strings.Cut(list, "\nCommands:\n")
-	below, _, _ = strings.Cut(below, "\n\n")
-	var commands [][]string
-	for line := range strings.Lines(below) {
-		commands = append(commands, strings.Fields(line)[:1])
-	}
-	if len(commands) < 9 {
+	commands := below(t, nil)
+	if len(commands) < 30 {
 		t.Fatalf("the commands are %v", commands)
 	}
-	commands = append(commands, nil, []string{"explain", "pod"}, []string{"explain", "node"},
-		[]string{"migrate", "check"}, []string{"migrate", "storage"}, []string{"audit", "control-plane"})
 	for _, command := range commands {
-		if command != nil && command[0] == "completion" {
-			continue // it is about the program alone: kubectl completes its plugins in its own way
-		}
-		args := append(command[:len(command):len(command)], "--help")
+		args := append(slices.Clone(command), "--help")
 		code, out, failures := plugged(t, args...)
 		if code != 0 || failures != "" || !strings.Contains(out, "kubectl joiner") {
 			t.Errorf("%v: exit %d, %q:\n%s", args, code, failures, out)
 		}
-		if left := typed.FindString(out); left != "" && !strings.Contains(out, "completion") {
+		if left := typed.FindString(out); left != "" {
 			t.Errorf("%v: %q is left in\n%s", args, left, out)
 		}
 		_, own, _ := ran(t, "", args...)

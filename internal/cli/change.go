@@ -40,20 +40,20 @@ func (f *foreseen) flags(command *cobra.Command) {
 	flags.StringArrayVarP(&f.files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input; may be repeated")
 	flags.StringVar(&f.from, "from", "",
-		"what is planned for: files; or cluster, to which the objects of -f are added; without it files where there is "+
-			"-f and no flag names a cluster, else cluster")
+		"what to plan for: files, or cluster plus the objects of -f; the default is files if -f is given and no "+
+			"flag names a cluster, otherwise cluster")
 	flags.StringArrayVar(&f.changes, "change", nil,
-		"file or directory with manifests that would be applied, or -: what would be different; may be repeated")
+		"predict what applying manifests would do: a file or directory, or -; may be repeated")
 	flags.StringArrayVar(&f.change.Delete, "delete", nil,
-		"KIND/NAME or KIND/NAMESPACE/NAME of an object that would be deleted; may be repeated")
+		"predict what deleting an object would do: KIND/NAME or KIND/NAMESPACE/NAME; may be repeated")
 	flags.StringArrayVar(&f.change.Scale, "scale", nil,
-		"NAMESPACE/DEPLOYMENT=N: a Deployment that would get N replicas; may be repeated")
+		"predict what scaling a Deployment to N replicas would do: NAMESPACE/DEPLOYMENT=N; may be repeated")
 	flags.StringArrayVar(&f.change.RemoveNodes, "remove-node", nil,
-		"node, or NodeClaim, that would be deleted; may be repeated")
+		"predict what deleting a node or NodeClaim would do: its name; may be repeated")
 	flags.StringVar(&f.until, "until", "",
-		"plan: one plan; quiet: plan after plan until nothing changes; without it quiet where something changes, else plan")
+		"plan: plan once; quiet: plan again until nothing changes; the default is quiet for a change, otherwise plan")
 	flags.StringVar(&f.failOn, "fail-on", whatif.DefaultFailOn,
-		"what of a change ends with exit code 1: new-waiting, held, drift, disruption, trim, any, price+N%, price+$N")
+		"effects of a change that exit with 1: new-waiting, held, drift, disruption, trim, any, price+N%, price+$N")
 	flags.StringVar(&f.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file")
 	f.now.flag(command)

@@ -17,14 +17,15 @@ func migrateCheck(config Config) *cobra.Command {
 	var connection *Connection
 	var printing *printing
 	command := &cobra.Command{
-		Use: "check", Short: "Say what of v1beta1 is left, and what to do about it", Args: cobra.NoArgs,
-		Long: `Say what of v1beta1 is left in a cluster, or in files, and what to do about it: objects that may be stored in v1beta1,
-manifests and writers of v1beta1, annotations that keep what only v1beta1 can say, NodePools that share a node class with
-different kubelet blocks, objects that cannot be converted, and annotations that do nothing any more.
+		Use: "check", Short: "Show what is left of v1beta1, and what to do about it", Args: cobra.NoArgs,
+		Long: `Show what is left of v1beta1 in a cluster or in files, and what to do about it. It finds objects
+that may be stored in v1beta1, manifests and writers of v1beta1, annotations that preserve what
+only v1beta1 can express, NodePools that share a node class with different kubelet blocks, objects
+that cannot be converted, and annotations without effect.
 
-Without -f the cluster is read; nothing is ever written.
+Without -f it reads the cluster; nothing is ever written.
 
-Exit code: 0 nothing is left, 1 something is left, 2 the check could not be made.`,
+Exit code: 0 nothing is left, 1 something is left, 2 failed.`,
 		Example: "  joinerctl migrate check\n  joinerctl migrate check -f manifests/ -o json\n  helm template . | joinerctl migrate check -f -",
 		RunE: func(command *cobra.Command, _ []string) error {
 			printer, err := printing.printer(config)

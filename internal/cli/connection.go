@@ -52,12 +52,12 @@ func connects(command *cobra.Command) *Connection {
 	c := &Connection{}
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.StringVar(&c.Kubeconfig, "kubeconfig", "",
-		"path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
+		"path of the kubeconfig; the default is $KUBECONFIG, then ~/.kube/config")
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{} // commands with this flag explain it themselves
 	names.AuthOverrideFlags.Username, names.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
 	clientcmd.BindOverrideFlags(&c.Overrides, own, names)
-	own.DurationVar(&c.timeout, flagTimeout, 0, "give up after this long, such as 30s; 0 waits as long as it takes")
+	own.DurationVar(&c.timeout, flagTimeout, 0, "give up after this long, such as 30s; 0 never gives up")
 	command.PreRunE = func(command *cobra.Command, _ []string) error {
 		if c.timeout < 0 {
 			return fmt.Errorf("--timeout is %s: it must not be negative", c.timeout)

@@ -29,24 +29,27 @@ func console(config Config) *cobra.Command {
 	with := &consoling{}
 	with.instead = insteadOfConsole
 	command := &cobra.Command{
-		Use: "console", Short: "Open the page that shows how the cluster stands",
+		Use: "console", Short: "Open a page that shows the state of the cluster",
 		Args: cobra.NoArgs,
-		Long: `Find the controller that leads, open a local port that leads to it through the API server, and print the
-address of its page: what needs attention, NodePools, nodes with what keeps them, waiting pods by cause. It goes on
-until it is interrupted, and follows when another replica takes over.
+		Long: `Open the page of the controller that leads: what needs attention, NodePools, nodes with what keeps
+them, and waiting pods by cause. It opens a local port that forwards to the controller through the
+API server, and prints the address of the page. It runs until it is interrupted, and follows when
+another replica takes over.
 
-It needs the rights to list leases, and to create pods/portforward in the namespace of the controller: whoever has the
-second one may read what the controller sees. Nothing is ever written. The page listens on the loopback of this machine;
-others who work on it reach that too, so the address has a key in it, new each time: whoever has the address may read.
+It needs the right to list leases, and to create pods/portforward in the namespace of the
+controller. Whoever has the second right can read what the controller sees. Nothing is ever
+written. The page listens on the loopback address of this machine, which other users of the
+machine reach too. So the address contains a key, new each time: whoever has the address can read
+the page.
 
-Exit code: 2 the controller cannot be reached; 130 it was interrupted.`,
+Exit code: 2 the controller cannot be reached; 130 interrupted.`,
 		Example: "  joinerctl console\n  joinerctl console --open",
 		RunE:    func(command *cobra.Command, _ []string) error { return with.run(command.Context(), config) },
 	}
 	flags := command.Flags()
 	flags.BoolVar(&with.open, "open", false, "open the address in a browser")
-	flags.IntVar(&with.localPort, "local-port", 0, "port on the loopback of this machine; 0 takes one that is free")
-	flags.IntVar(&with.port, "read-port", usualReadPort, "port on the loopback of the controller's pod that is asked")
+	flags.IntVar(&with.localPort, "local-port", 0, "loopback port of this machine; 0 takes a free one")
+	flags.IntVar(&with.port, "read-port", usualReadPort, "loopback port of the controller's pod to ask")
 	with.where.flags(command)
 	with.connection = connects(command)
 	return command

@@ -33,46 +33,49 @@ const differs = ".differs"
 func dumps(config Config) *cobra.Command {
 	with := &dumping{}
 	command := &cobra.Command{
-		Use: "dump", Short: "Write down what the engine plans with and what it says, to replay it elsewhere",
+		Use: "dump", Short: "Save what the engine plans with, and its plans, in a file to replay elsewhere",
 		Args: cobra.NoArgs,
-		Long: `Write a file with what the engine plans with (instance types, NodePools, nodes, what pods ask for, DaemonSets,
-PodDisruptionBudgets, budgets of the moment) and with its plans. joinerctl replay plans from it again, anywhere: it is
-what a bug report needs. Nothing is in it that planning does not look at: no secret, environment, image, argument or
-annotation (docs/dump.md).
+		Long: `Write a file with what the engine plans with (instance types, NodePools, nodes, requests of pods,
+DaemonSets, PodDisruptionBudgets, budgets of this moment), and with its plans. joinerctl replay
+plans from that file again, anywhere. Attach it to bug reports. It contains only what planning
+looks at: no secret, environment, image, argument or annotation (docs/dump.md).
 
-The controller that leads is asked for what it planned with last, through the API server: that needs the right to
-create pods/portforward in its namespace, and to list leases. With --rebuild it is made from the objects of the cluster,
-or with -f from those of files: under the default flags of a controller, --price-tolerance, --max-nodes and
---node-overhead-price aside. That needs the rights that explain needs; what else may not be read is named.
+It asks the controller that leads, through the API server, what it planned with last. That needs
+the right to create pods/portforward in its namespace, and to list leases. With --rebuild it makes
+the dump from the objects of the cluster, and with -f from those of files. Both use the
+default flags of a controller, except --price-tolerance, --max-nodes and --node-overhead-price.
+They need the rights that explain needs. It names everything else that it may not read.
 
-Names become ranks that keep their order, so that the plan is the same but for them: of pods, nodes, pools and
-namespaces, and values of labels (--redact names). With all, keys of labels, zones and resources of your own do too;
-none keeps them. --key writes beside it what stands for what.
+It replaces names by ranks that keep their order, so that the plan is the same apart from names.
+--redact names covers pods, nodes, pools, namespaces and values of labels. --redact all adds keys
+of labels, zones and resources of your own. --redact none keeps all names. --key also writes a
+file with the name behind each rank.
 
-The dump is replayed before it is written. If that comes out otherwise, the file's name gets the ending .differs: that
-is a bug of its own, please report it with the file.
+It replays the dump before it writes it. If the replay differs, the name of the file gets the
+ending .differs. That is a bug: please report it with the file.
 
-Exit code: 0 it is written, 2 it is not, or it differs, or not everything could be read.`,
+Exit code: 0 written, 2 not written, or the replay differs, or not everything could be read.`,
 		Example: "  joinerctl dump -o dump.gz\n  joinerctl dump --rebuild -o dump.gz\n" +
 			"  joinerctl dump -f manifests/ -o dump.gz --redact none\n" +
 			"  joinerctl replay dump.gz",
 		RunE: func(command *cobra.Command, _ []string) error { return with.run(command.Context(), config) },
 	}
 	flags := command.Flags()
-	flags.StringVarP(&with.out, "output", "o", "-", "file that is written; - is standard output")
-	flags.BoolVar(&with.rebuild, "rebuild", false, "make it from the objects of the API server, and ask no controller")
-	flags.IntVar(&with.port, "read-port", usualReadPort, "port on the loopback of the controller's pod that is asked")
+	flags.StringVarP(&with.out, "output", "o", "-", "file to write; - is standard output")
+	flags.BoolVar(&with.rebuild, "rebuild", false, "make the dump from the objects of the API server, and ask no "+
+		"controller")
+	flags.IntVar(&with.port, "read-port", usualReadPort, "loopback port of the controller's pod to ask")
 	with.where.flags(command)
 	flags.StringArrayVarP(&with.files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; "+
 			"may be repeated")
 	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"with --rebuild or -f: instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
-	flags.StringVar(&with.redact, "redact", string(dump.RedactNames), "what is taken away: "+dump.Redactions())
-	flags.StringVar(&with.key, "key", "", "file that is written with what each rank stands for; keep it to yourself")
-	flags.StringVar(&with.maxSize, "max-size", "64Mi", "the most bytes that the file may have")
+	flags.StringVar(&with.redact, "redact", string(dump.RedactNames), "what to redact: "+dump.Redactions())
+	flags.StringVar(&with.key, "key", "", "file to write with the name behind each rank; keep it to yourself")
+	flags.StringVar(&with.maxSize, "max-size", "64Mi", "maximum size of the file")
 	flags.StringVar(&with.now, "now", "",
-		"with --rebuild or -f: the time that is planned for, as 2026-11-22T07:00:00Z; without it now")
+		"with --rebuild or -f: the time to plan for, as 2026-11-22T07:00:00Z; the default is now")
 	with.costs.flags(command)
 	with.connection = connects(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")

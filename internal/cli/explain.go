@@ -17,7 +17,7 @@ import (
 
 func explain(config Config) *cobra.Command {
 	command := parent("explain",
-		"Say why a pod waits, a node stays or a pool launches nothing, and what to do about it", "")
+		"Explain why a pod waits, a node stays or a pool launches nothing, and what to do", "")
 	command.AddCommand(explainPod(config), explainNode(config), explainPool(config), explainClaim(config))
 	for _, kind := range whatif.Workloads() {
 		command.AddCommand(explainWorkload(config, kind))
@@ -26,15 +26,16 @@ func explain(config Config) *cobra.Command {
 }
 
 func explainPod(config Config) *cobra.Command {
-	command, with := explaining("Say why a pod waits, and what to do about it",
-		`Say why a pod waits, which pool is nearest to taking it, what can be done, and what ends it without anybody.`,
+	command, with := explaining("Explain why a pod waits, and what to do",
+		`Explain why a pod waits: which pool is nearest to taking it, what to do, and what ends the wait by
+itself.`,
 		"0 the pod runs or a node takes it, 1 a cause holds it")
 	command.Use, command.Aliases = "pod [NAMESPACE/]NAME", []string{"pods", "po"}
 	command.Example = "  joinerctl explain pod shop/web-6d4cf-9k2\n  joinerctl explain pod -n shop web-0 -f manifests/"
 	with.namespaceFlag(command)
-	with.allFlag(command, "say what each pool says, and not only the nearest")
+	with.allFlag(command, "show the answer of every pool, not only the nearest")
 	command.Flags().BoolVar(&with.try, "try", false,
-		"say which single changes, of the pod or of a pool's limit, would place it, cheapest first, at most 5")
+		"show which single changes of the pod or of a pool's limit would place it: cheapest first, at most 5")
 	command.ValidArgsFunction = completes(config, with.connection, corev1.SchemeGroupVersion.WithResource("pods"))
 	command.RunE = func(command *cobra.Command, args []string) error {
 		pod, err := with.named(config, "pod", args[0])
@@ -54,14 +55,14 @@ func explainPod(config Config) *cobra.Command {
 }
 
 func explainNode(config Config) *cobra.Command {
-	command, with := explaining("Say why a node stays, and what to do about it",
-		`Say why a node stays: what it would go for, what keeps it, what can be done, and what ends that without
-anybody. Budgets are those of this moment; what only a controller remembers, such as a command that failed just now, is not
-known.`,
-		"0 nothing wants it gone or it goes, 1 a cause holds it")
+	command, with := explaining("Explain why a node stays, and what to do",
+		`Explain why a node stays: why it should go, what keeps it, what to do, and what ends that by
+itself. Budgets are those of this moment. What only a controller remembers, such as a command that
+failed just now, is not known.`,
+		"0 nothing wants it gone or it goes, 1 a cause keeps it")
 	command.Use, command.Aliases = "node NAME", []string{"nodes", "no"}
 	command.Example = "  joinerctl explain node ip-10-0-7-4"
-	with.allFlag(command, "say everything that keeps it, and not only what counts first")
+	with.allFlag(command, "show everything that keeps the node, not only what counts first")
 	with.asksWhere(command, asked{pause: true})
 	command.ValidArgsFunction = completes(config, with.connection, corev1.SchemeGroupVersion.WithResource("nodes"))
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -100,14 +101,15 @@ func explaining(short, long, codes string) (*cobra.Command, *explainer) {
 		Short: short, Args: exactlyOne,
 		Long: long + `
 
-The objects of the cluster are read and planned for by the engine that the controller has. No controller is asked, so it works while
-none runs, and where Karpenter decides: then it says what Joiner would say, and ends with Karpenter's own last event
-on the object. What was sold out when a controller last tried is not known here. Without -f the cluster is read;
-nothing is ever written. It needs to list pods, nodes and nodepools; what else may not
-be read is named, since something of it may stand in the way.
+It reads the objects of the cluster and plans for them with the engine of the controller. It asks
+no controller, so it works while none runs, and where Karpenter decides. In that case it shows
+what Joiner would say, and then Karpenter's own last event on the object. It does not know what
+was sold out when a controller last tried. Without -f it reads the cluster; nothing is ever
+written. It needs the right to list pods, nodes and nodepools. It names everything else that it
+may not read, since the cause may be there.
 
 Exit code: ` + codes +
-			", 2 nothing could be explained, or no cause was found and not everything was checked.",
+			",\n2 nothing could be explained, or no cause was found and not everything was checked.",
 	}
 	flags := command.Flags()
 	flags.StringArrayVarP(&with.files, "filename", "f", nil,

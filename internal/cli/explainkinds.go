@@ -20,9 +20,10 @@ import (
 )
 
 func explainPool(config Config) *cobra.Command {
-	command, with := explaining("Say what a NodePool launches, or why it launches nothing",
-		`Say what a NodePool would launch for the pods that wait, or why it launches nothing: what is wrong with it, its
-node class, its launches or its limits, or where the pods go instead; and its nodes, limits and price.`,
+	command, with := explaining("Explain what a NodePool launches, or why it launches nothing",
+		`Explain what a NodePool would launch for the waiting pods, or why it launches nothing: what is
+wrong with the pool, its node class, its launches or its limits, or where the pods go instead. It
+also shows its nodes, limits and price.`,
 		"0 it launches or nothing asks it to, 1 a cause holds it")
 	command.Use, command.Aliases = "nodepool NAME", []string{"nodepools", "np"}
 	command.Example = "  joinerctl explain nodepool gpu\n  joinerctl explain nodepool gpu -f examples/simulate"
@@ -39,9 +40,9 @@ node class, its launches or its limits, or where the pods go instead; and its no
 }
 
 func explainClaim(config Config) *cobra.Command {
-	command, with := explaining("Say at which stage a NodeClaim is, and what holds it there",
-		`Say when a NodeClaim was created, launched, registered, initialized, chosen to go and drained, and what holds it
-at the stage that it is at. The name of its node will do too.`,
+	command, with := explaining("Explain at which stage a NodeClaim is, and what holds it there",
+		`Show when a NodeClaim was created, launched, registered, initialized, chosen to go and drained,
+and what holds it at its current stage. The name of its node works too.`,
 		"0 it is initialized, or comes to its next stage by itself, 1 a cause holds it")
 	command.Use, command.Aliases = "nodeclaim NAME", []string{"nodeclaims", "nc"}
 	command.Example = "  joinerctl explain nodeclaim default-k3xq2p7a"
@@ -59,10 +60,10 @@ at the stage that it is at. The name of its node will do too.`,
 // explainWorkload returns the command for one of whatif.Workloads.
 func explainWorkload(config Config, kind string) *cobra.Command {
 	name := strings.ToLower(kind)
-	command, with := explaining(fmt.Sprintf("Say why pods of a %s wait, grouped by cause", kind),
+	command, with := explaining(fmt.Sprintf("Explain why pods of a %s wait, grouped by cause", kind),
 		fmt.Sprintf(
-			`Say how the pods of a %s stand: how many wait for which cause, what can be done about each, and how
-many have a place. From files, the pods are those that it would make.`, kind),
+			`Explain why pods of a %s wait: how many wait for which cause, and what to do about
+each. It also counts those that have a place. From files, the pods are those that the workload would make.`, kind),
 		"0 its pods run or nodes take them, 1 a cause holds some of them")
 	short := map[string]string{"Deployment": "deploy", "StatefulSet": "sts", "DaemonSet": "ds",
 		"ReplicaSet": "rs"}[kind]
@@ -73,7 +74,7 @@ many have a place. From files, the pods are those that it would make.`, kind),
 	command.Example = fmt.Sprintf("  joinerctl explain %s shop/web\n  joinerctl explain %s -n shop web -f manifests/",
 		name, name)
 	with.namespaceFlag(command)
-	with.allFlag(command, "say what each pool says, and not only the nearest")
+	with.allFlag(command, "show the answer of every pool, not only the nearest")
 	group := appsv1.SchemeGroupVersion
 	if kind == "Job" {
 		group = batchv1.SchemeGroupVersion
@@ -96,7 +97,7 @@ many have a place. From files, the pods are those that it would make.`, kind),
 
 func (with *explainer) namespaceFlag(command *cobra.Command) {
 	command.Flags().StringVarP(&with.namespace, "namespace", "n", "",
-		"namespace of what is named without one; without it that of the kubeconfig's context, or default")
+		"namespace of a name without one; the default is that of the kubeconfig's context, or default")
 }
 
 func (with *explainer) allFlag(command *cobra.Command, usage string) {

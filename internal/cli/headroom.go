@@ -28,9 +28,9 @@ import (
 
 // headroomCommand has the commands for the room that NodePools keep free (K-54).
 func headroomCommand(config Config) *cobra.Command {
-	command := parent("headroom", "Have a NodePool keep room free for pods to come",
-		"Have a NodePool keep room free for pods to come, so that they need not wait for a machine. docs/capacity-buffers.md says how "+
-			"much that is and what holds.")
+	command := parent("headroom", "Keep room free in a NodePool for future pods",
+		"Keep room free in a NodePool for future pods, so that they need not wait for a machine.\n"+
+			"docs/capacity-buffers.md explains how much that is, and which rules apply.")
 	command.AddCommand(headroomSet(config), headroomShow(config), headroomClear(config))
 	return command
 }
@@ -43,7 +43,7 @@ type annotating struct {
 }
 
 func (a *annotating) flags(command *cobra.Command) {
-	command.Flags().BoolVar(&a.dryRun, "dry-run", false, "say what would be written, and write nothing")
+	command.Flags().BoolVar(&a.dryRun, "dry-run", false, "show what would be written, and write nothing")
 	a.connection, a.printing = connects(command), prints(command, printer.Text, printer.JSON, printer.YAML)
 }
 
@@ -51,16 +51,18 @@ func headroomSet(config Config) *cobra.Command {
 	var with annotating
 	var schedule, length, zone string
 	command := &cobra.Command{
-		Use: "set NODEPOOL SHARE|AMOUNTS", Short: "Have a NodePool keep so much room free",
+		Use: "set NODEPOOL SHARE|AMOUNTS", Short: "Set how much room a NodePool keeps free",
 		Args: two("set", "the headroom, such as 10%"),
-		Long: `Writes to the cluster. Have a NodePool keep so much room free: a share of the pods that run on its nodes,
-such as 10%, or amounts of resources, such as cpu=20,memory=80Gi. With --schedule it does so at these times alone.
+		Long: `Writes to the cluster. Set how much room a NodePool keeps free: a share of the pods that run on its
+nodes, such as 10%, or amounts of resources, such as cpu=20,memory=80Gi. With --schedule it keeps
+the room only at these times.
 
 It writes the annotations ` + karpenterv1.HeadroomAnnotationKey + ` and ` + karpenterv1.HeadroomScheduleAnnotationKey +
 			`
-of the NodePool, over those that there are, and nothing else. It needs the right to get and patch NodePools.
+of the NodePool, replaces existing values, and writes nothing else. It needs the right to get and
+patch NodePools.
 
-Exit code: 0 it is written, 2 it could not be.`,
+Exit code: 0 written, 2 failed.`,
 		Example: "  joinerctl headroom set web 10%\n" +
 			"  joinerctl headroom set web cpu=20,memory=80Gi --schedule '0 7 * * 1-5' --for 12h --time-zone Europe/Berlin",
 		RunE: func(command *cobra.Command, args []string) error {
@@ -81,9 +83,9 @@ Exit code: 0 it is written, 2 it could not be.`,
 	}
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.StringVar(&schedule, "schedule", "",
-		"when it begins: five fields as in cron, or a macro such as @daily; without it, it is always kept")
-	own.StringVar(&length, "for", "", "with --schedule: for how long each time, such as 12h")
-	own.StringVar(&zone, "time-zone", "", "with --schedule: whose clock, such as Europe/Berlin; without it UTC")
+		"when the room is kept: the start, as five cron fields or a macro such as @daily; the default is always")
+	own.StringVar(&length, "for", "", "with --schedule: how long to keep the room each time, such as 12h")
+	own.StringVar(&zone, "time-zone", "", "with --schedule: time zone, such as Europe/Berlin; the default is UTC")
 	command.Flags().AddFlagSet(own)
 	with.flags(command)
 	return command
@@ -120,18 +122,19 @@ func headroomTimes(schedule, length, zone string) (string, error) {
 func headroomClear(config Config) *cobra.Command {
 	var with annotating
 	command := &cobra.Command{
-		Use: "clear NODEPOOL", Short: "Have a NodePool keep no room free any more",
+		Use: "clear NODEPOOL", Short: "Stop keeping room free in a NodePool",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("headroom clear takes one argument, the name of a NodePool: there are %d", len(args))
 			}
 			return nil
 		},
-		Long: `Writes to the cluster. Have a NodePool keep no room free any more: take the annotations
-` + karpenterv1.HeadroomAnnotationKey + ` and ` + karpenterv1.HeadroomScheduleAnnotationKey + ` away.
-Nodes that had nothing but room go as empty ones. It needs the right to get and patch NodePools.
+		Long: `Writes to the cluster. Stop keeping room free in a NodePool: remove the annotations
+` + karpenterv1.HeadroomAnnotationKey + ` and ` + karpenterv1.HeadroomScheduleAnnotationKey + `.
+Nodes that held only free room are then removed as empty ones. It needs the right to get and patch
+NodePools.
 
-Exit code: 0 the NodePool has none, 2 it could not be done.`,
+Exit code: 0 the NodePool keeps no room free, 2 failed.`,
 		Example: "  joinerctl headroom clear web",
 		RunE: func(command *cobra.Command, args []string) error {
 			return with.run(command.Context(), config, args[0],
@@ -146,11 +149,13 @@ func headroomShow(config Config) *cobra.Command {
 	var connection *Connection
 	var printing *printing
 	command := &cobra.Command{
-		Use: "show [NODEPOOL]", Short: "Show what room NodePools keep free", Args: cobra.MaximumNArgs(1),
-		Long: `Show what room NodePools keep free, whether it is there, and what of their annotations cannot be understood. Without a name
-those are listed that have any. It reads only, and needs the right to get and list NodePools.
+		Use: "show [NODEPOOL]", Short: "Show the room that NodePools keep free", Args: cobra.MaximumNArgs(1),
+		Long: `Show the room that NodePools keep free, whether it is there, and which of their annotations cannot
+be understood. Without a name it lists the NodePools that keep any. It only reads, and needs the
+right to get and list NodePools.
 
-Exit code: 0 it is there, or not asked for now; 1 some of it is not there, or is not understood; 2 it could not be found out.`,
+Exit code: 0 the room is there, or not wanted now; 1 some of it is not there, or is not
+understood; 2 failed.`,
 		Example: "  joinerctl headroom show\n  joinerctl headroom show web -o json",
 		RunE: func(command *cobra.Command, args []string) error {
 			to, err := printing.printer(config)

@@ -35,16 +35,17 @@ func historyCommand(config Config) *cobra.Command {
 	with := &recalling{}
 	with.instead = "the ConfigMaps of the history are read instead"
 	command := &cobra.Command{
-		Use: "history", Short: "List what was decided about nodes: launched, replaced, removed, refused, and why",
+		Use: "history", Short: "List decisions about nodes: launched, replaced, removed, refused, and why",
 		Args: cobra.NoArgs,
-		Long: `List what Joiner decided about nodes, newest first: what was launched, replaced, removed, taken back or
-refused, with the cause, the pods, the price and what became of it.
+		Long: `List Joiner's decisions about nodes, newest first: what it launched, replaced, removed, took back
+or refused. Each has the cause, the pods, the price and the outcome.
 
-The controller that leads is asked. Where it cannot be, the ConfigMaps in which it keeps its decisions are read: what it
-decided within the last minute may not be there yet. Nothing is ever written. It needs the rights to list leases, and
-to create pods/portforward or to get ConfigMaps in the namespace of the controller.
+It asks the controller that leads. If that is not possible, it reads the ConfigMaps in which the
+controller keeps its decisions; those of the last minute may be missing. Nothing is ever written.
+It needs the right to list leases and, in the namespace of the controller, to create
+pods/portforward or to get ConfigMaps.
 
-Exit code: 0 the history was read; 2 it could not be.`,
+Exit code: 0 the history was read; 2 failed.`,
 		Example: "  joinerctl history --since 2h\n  joinerctl history --nodepool default --cause Underutilized\n" +
 			"  joinerctl history --pod shop/web-0 -o json",
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -53,15 +54,15 @@ Exit code: 0 the history was read; 2 it could not be.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&with.since, "since", "",
-		"only what came after: a time such as 2026-11-20T08:00:00Z, or for how long, such as 2h")
-	flags.StringVar(&with.until, "until", "", "only what came before, in the same form")
+		"only decisions after this: a time such as 2026-11-20T08:00:00Z, or a duration such as 2h")
+	flags.StringVar(&with.until, "until", "", "only decisions before this, in the same form")
 	flags.StringVar(&with.filter.NodePool, "nodepool", "", "only decisions about nodes of this NodePool")
 	flags.StringVar(&with.filter.Node, "node", "", "only decisions about this node or NodeClaim")
 	flags.StringVar(&with.filter.Pod, "pod", "",
 		"only launches for this pod, as namespace/name; at most 20 pods of a launch are kept")
 	flags.StringVar(&with.filter.Cause, "cause", "", "only decisions with this cause, such as Pending or Empty")
-	flags.IntVar(&with.filter.Limit, "limit", mostHistoryShown, "how many decisions, newest first; 0 for all")
-	flags.IntVar(&with.port, "read-port", usualReadPort, "port on the loopback of the controller's pod that is asked")
+	flags.IntVar(&with.filter.Limit, "limit", mostHistoryShown, "how many decisions to list, newest first; 0 for all")
+	flags.IntVar(&with.port, "read-port", usualReadPort, "loopback port of the controller's pod to ask")
 	with.where.flags(command)
 	with.connection, with.printing = connects(command), prints(command)
 	return command

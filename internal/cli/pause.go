@@ -34,22 +34,23 @@ type switching struct {
 
 func (s *switching) flags(command *cobra.Command) {
 	s.place.flags(command)
-	command.Flags().BoolVar(&s.dryRun, "dry-run", false, "say what would be written, and write nothing")
+	command.Flags().BoolVar(&s.dryRun, "dry-run", false, "show what would be written, and write nothing")
 	s.connection, s.printing = connects(command), prints(command, printer.Text, printer.JSON, printer.YAML)
 }
 
 func pause(config Config) *cobra.Command {
 	var with switching
 	command := &cobra.Command{
-		Use: "pause", Short: "Have Joiner disrupt nothing that budgets bound", Args: cobra.NoArgs,
-		Long: `Writes to the cluster. Have Joiner disrupt nothing that budgets bound, in the whole cluster, until joinerctl
-resume, or for as long as --for says. docs/disruption.md says what a pause stops and what goes on.
+		Use: "pause", Short: "Pause voluntary disruption (whatever budgets limit)", Args: cobra.NoArgs,
+		Long: `Writes to the cluster. Pause voluntary disruption (whatever budgets limit) in the whole cluster,
+until joinerctl resume, or for the time of --for. docs/disruption.md lists what a pause stops and
+what goes on.
 
-It writes one ConfigMap, ` + translate.SwitchName + `, in the namespace of Joiner, and may be called again to change
-reason and end. It needs the right to get, create and update that ConfigMap. Karpenter does not read it: where
-Karpenter leads nothing is written.
+It writes one ConfigMap, ` + translate.SwitchName + `, in the namespace of Joiner. Run it again to change
+the reason or the end. It needs the right to get, create and update that ConfigMap. Karpenter does
+not read the ConfigMap: where Karpenter leads, nothing is written.
 
-Exit code: 0 it is written, 2 it could not be.`,
+Exit code: 0 written, 2 failed.`,
 		Example: "  joinerctl pause --reason 'release week'\n  joinerctl pause --reason 'moving the database' --for 2h",
 		RunE: func(command *cobra.Command, _ []string) error {
 			if command.Flags().Changed("for") && with.length < time.Second {
@@ -59,8 +60,9 @@ Exit code: 0 it is written, 2 it could not be.`,
 		},
 	}
 	command.Flags().StringVar(&with.reason, "reason", "",
-		"why, for whoever finds it paused: NodePools and events repeat it")
-	command.Flags().DurationVar(&with.length, "for", 0, "how long, such as 2h; without it until joinerctl resume")
+		"reason for the pause; NodePools and events show it")
+	command.Flags().DurationVar(&with.length, "for", 0, "how long to pause, such as 2h; the default is until "+
+		"joinerctl resume")
 	with.flags(command)
 	return command
 }
@@ -69,10 +71,10 @@ func resume(config Config) *cobra.Command {
 	var with switching
 	command := &cobra.Command{
 		Use: "resume", Short: "End a pause", Args: cobra.NoArgs,
-		Long: `Writes to the cluster. End a pause: take the ConfigMap ` + translate.SwitchName + ` away, whoever wrote
-it. Joiner goes on within a minute. It needs the right to get and delete that ConfigMap.
+		Long: `Writes to the cluster. End a pause: delete the ConfigMap ` + translate.SwitchName + `, whoever wrote
+it. Joiner disrupts again within a minute. It needs the right to get and delete that ConfigMap.
 
-Exit code: 0 nothing is paused any more, 2 it could not be done.`,
+Exit code: 0 nothing is paused any more, 2 failed.`,
 		Example: "  joinerctl resume",
 		RunE: func(command *cobra.Command, _ []string) error {
 			return with.run(command.Context(), config, with.resume)

@@ -33,8 +33,8 @@ type place struct{ namespace, lease string }
 
 func (p *place) flags(command *cobra.Command) {
 	command.Flags().StringVar(&p.namespace, "system-namespace", "",
-		"namespace in which Joiner keeps its own objects; without it that of the lease, or "+usualNamespace)
-	command.Flags().StringVar(&p.lease, "leader-election-name", usualLease, "name of the lease of the controller")
+		"namespace in which Joiner keeps its own objects; the default is that of the lease, or "+usualNamespace)
+	command.Flags().StringVar(&p.lease, "leader-election-name", usualLease, "name of the controller's lease")
 }
 
 func leases() schema.GroupVersionResource {

@@ -61,17 +61,19 @@ type checking struct {
 func policyCheck(config Config) *cobra.Command {
 	with := &checking{}
 	command := &cobra.Command{
-		Use: "check", Short: "Say what an AutoNodePolicy would do to the pools of a hosted cluster",
+		Use: "check", Short: "Show what an AutoNodePolicy would do to the pools of a hosted cluster",
 		Args: cobra.NoArgs,
-		Long: `Say what an AutoNodePolicy would do before it is applied: what is wrong with it, which instance types it leaves
-each OpenshiftNodePool, which pools would launch nothing any more, and which nodes would be replaced. It merges
-policy and pools as joiner-operator does, and plans with the engine that the controller has. Nothing is written.
+		Long: `Show what an AutoNodePolicy would do before you apply it: what is wrong with it, which instance
+types it leaves to each OpenshiftNodePool, which pools would launch nothing any more, and which
+nodes would be replaced. It merges policy and pools as joiner-operator does, and plans with the
+engine of the controller. Nothing is written.
 
--f names the policy. Where OpenshiftNodePools are among the files, they are looked at, with the nodes and pods
-beside them. Otherwise, or with a flag that names a cluster, those of the hosted cluster are.
+-f names the policy. If the files contain OpenshiftNodePools, it checks those, with the nodes and
+pods beside them. Otherwise, or with a flag that names a cluster, it checks those of the hosted
+cluster.
 
-Exit code: 0 nothing is refused, no pool becomes empty and no node is replaced; 1 something of that would be;
-2 it could not be said.`,
+Exit code: 0 nothing is refused, no pool becomes empty and no node is replaced; 1 one of these
+would happen; 2 failed.`,
 		Example: "  joinerctl policy check -f policy.yaml --kubeconfig hosted.kubeconfig\n" +
 			"  joinerctl policy check -f examples/policycheck",
 		RunE: func(command *cobra.Command, _ []string) error { return with.run(command.Context(), config) },

@@ -50,7 +50,7 @@ type policyStanding struct {
 }
 
 func policyCommands(config Config) *cobra.Command {
-	command := parent("policy", "Say how AutoNodePolicies stand, and what one would do", "")
+	command := parent("policy", "Show the state of AutoNodePolicies, and what one would do", "")
 	command.AddCommand(policyCheck(config), policyStatus(config))
 	return command
 }
@@ -62,15 +62,16 @@ func policyStatus(config Config) *cobra.Command {
 	var connection *Connection
 	var printing *printing
 	command := &cobra.Command{
-		Use: "status", Short: "Show a line for each AutoNodePolicy of a management cluster", Args: cobra.NoArgs,
-		Long: `Show of each AutoNodePolicy of a management cluster whether it is applied, whether everything in its hosted
-cluster is as it says, whether its admission policies are in force, and what is left to do. It goes by the conditions
-that each joiner-operator writes: what an operator has not seen yet is marked. Nothing is ever written.
+		Use: "status", Short: "Show the state of each AutoNodePolicy of a management cluster", Args: cobra.NoArgs,
+		Long: `Show for each AutoNodePolicy of a management cluster whether it is applied, whether everything in
+its hosted cluster matches it, and whether its admission policies are in force. It also shows what
+is left to do. It reads the conditions that each joiner-operator writes, and marks what an
+operator has not seen yet. Nothing is ever written.
 
-All namespaces are shown; -n shows one. It needs to list autonodepolicies there.
+It shows all namespaces; -n shows one. It needs the right to list autonodepolicies there.
 
-Exit code: 0 every policy is applied and held to; 1 one is not, or its operator does not say so; 2 it could not be
-said.`,
+Exit code: 0 every policy is applied and everything matches; 1 one is not, or its
+operator does not say so; 2 failed.`,
 		Example: "  joinerctl policy status\n  joinerctl policy status -n hcp-b -o jsonpath='{.policies[*].leftToDo}'",
 		RunE: func(command *cobra.Command, _ []string) error {
 			printer, err := printing.printer(config)
@@ -94,8 +95,8 @@ said.`,
 	command.Flags().StringArrayVarP(&files, "filename", "f", nil,
 		"file or directory with AutoNodePolicies (.yaml, .yml, .json), or - for standard input, instead of a cluster; "+
 			"may be repeated")
-	command.Flags().StringVarP(&namespace, "namespace", "n", "", "show the policies of this namespace alone")
-	command.Flags().BoolVarP(&all, "all-namespaces", "A", false, "show those of all namespaces, as without -n")
+	command.Flags().StringVarP(&namespace, "namespace", "n", "", "show only the policies of this namespace")
+	command.Flags().BoolVarP(&all, "all-namespaces", "A", false, "show the policies of all namespaces, as without -n")
 	connection, printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	command.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")

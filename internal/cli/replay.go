@@ -32,34 +32,36 @@ type replaying struct {
 func replay(config Config) *cobra.Command {
 	with := &replaying{}
 	command := &cobra.Command{
-		Use: "replay FILE", Short: "Plan again from a dump, and compare",
+		Use: "replay FILE", Short: "Plan again from a dump, and compare the plans",
 		Args: exactlyOne,
-		Long: `Plan again from a file that joinerctl dump has written, with the engine of this program, and say whether it
-comes to the same plans. No cluster is asked. - is standard input.
+		Long: `Plan again from a file of joinerctl dump, with the engine of this program, and compare the plans.
+It asks no cluster. FILE can be - for standard input.
 
---with plans under another value of one of the controller's flags: consolidation-min-saving,
-consolidation-min-saving-percent, price-tolerance, node-overhead-price (for all NodePools), max-nodes, or
-feature-gates=SpotToSpotConsolidation=true. --explain says of a pod or a node of the dump what explain would say.
+--with sets another value for one of the controller's flags: consolidation-min-saving,
+consolidation-min-saving-percent, price-tolerance, node-overhead-price (for all NodePools),
+max-nodes, or feature-gates=SpotToSpotConsolidation=true. --explain prints what explain would say
+about a pod or a node of the dump.
 
---script prints a script of docs/scripts.md for each question that has an answer: an incident becomes a test. What the
-language cannot say is named, and nothing is printed then.
+--script prints a script of docs/scripts.md for each question that has an answer, to turn an
+incident into a test. If the language cannot express something, it names that and prints no
+script.
 
-Exit code: 0 the plans are the same, or --expect any; 1 another plan; 2 the file cannot be read, or the call was
-wrong.`,
+Exit code: 0 the plans are the same, or --expect any; 1 a plan differs; 2 the file cannot be read,
+or the call was wrong.`,
 		Example: "  joinerctl replay dump.gz\n" +
 			"  joinerctl replay dump.gz --explain pod/shop/web-0\n" +
 			"  joinerctl replay dump.gz --with consolidation-min-saving-percent=0",
 		RunE: func(_ *cobra.Command, args []string) error { return with.run(config, args[0]) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&with.expect, "expect", expectSame, "same: another plan ends with 1; any: it ends with 0")
+	flags.StringVar(&with.expect, "expect", expectSame, "same: exit with 1 if a plan differs; any: exit with 0")
 	flags.StringVar(&with.explain, "explain", "",
-		"pod/NAMESPACE/NAME or node/NAME that is explained, as the dump calls it")
+		"explain pod/NAMESPACE/NAME or node/NAME, named as in the dump")
 	flags.StringArrayVar(&with.with, "with", nil,
-		"FLAG=VALUE of the controller under which it is planned; may be repeated")
-	flags.BoolVar(&with.strict, "strict", false, "refuse a file with fields that this program does not know")
+		"plan with this FLAG=VALUE of the controller; may be repeated")
+	flags.BoolVar(&with.strict, "strict", false, "refuse a file with fields unknown to this program")
 	flags.BoolVar(&with.script, "script", false,
-		"print the dump as scripts of the engine's tests (docs/scripts.md), or name what they cannot say")
+		"print the dump as scripts of the engine's tests (docs/scripts.md), or name what they cannot express")
 	command.MarkFlagsMutuallyExclusive("script", "explain")
 	with.printing = prints(command)
 	return command

@@ -95,17 +95,16 @@ const limiterGaveUp = "would exceed context deadline"
 const exitZero = "exit-zero"
 
 func root(config Config) *cobra.Command {
-	command := parent(program, "joinerctl looks after a cluster with Joiner", "")
+	command := parent(program, "Inspect and operate a cluster that runs Joiner", "")
 	command.SilenceErrors, command.SilenceUsage = true, true
-	command.PersistentFlags().Bool(exitZero, false, "end with 0 instead of 1 when something is found")
+	command.PersistentFlags().Bool(exitZero, false, "exit with 0 instead of 1 when something is found")
 	command.SetFlagErrorFunc(mistypedFlag)
 	command.SetUsageFunc(usage)
-	migrate := parent("migrate", "Get from v1beta1 to v1",
-		"Get from the v1beta1 versions of NodePool, NodeClaim and EC2NodeClass to v1. "+
-			"docs/migrating-v1beta1.md is the guide.")
+	migrate := parent("migrate", "Migrate from v1beta1 to v1",
+		"Migrate NodePool, NodeClaim and EC2NodeClass from v1beta1 to v1. The guide is docs/migrating-v1beta1.md.")
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
-	takeover := parent("takeover", "Get from Karpenter to Joiner",
-		"Get from Karpenter to Joiner. docs/takeover.md is the guide.")
+	takeover := parent("takeover", "Move a cluster from Karpenter to Joiner, and back",
+		"Move a cluster from Karpenter to Joiner, and back. The guide is docs/takeover.md.")
 	takeover.AddCommand(takeoverCheck(config), adoptDefinitions(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))

@@ -27,23 +27,25 @@ const (
 func simulate(config Config) *cobra.Command {
 	with := &foreseen{}
 	command := &cobra.Command{
-		Use: "simulate", Short: "Plan nodes for manifests or a cluster, and foretell what a change would do",
+		Use: "simulate", Short: "Plan nodes for manifests or a cluster, and predict what a change would do",
 		Args: cobra.NoArgs,
-		Long: `Plan nodes for pools, node classes and workloads, with the engine that the controller has: which nodes would be
-launched, at which price, and why a pod would get none. Nothing is written. With -f the objects are those of
-files, and no cluster is asked; without it those of the cluster are read.
+		Long: `Plan nodes for pools, node classes and workloads, with the engine of the controller: which nodes
+it would launch, at which price, and why a pod would get none. Nothing is written. With -f it
+reads the objects from files and needs no cluster; without -f it reads the cluster.
 
---change, --delete, --scale and --remove-node say what would change. Then both states are planned for, and the
-answer is what would be different: when the change has come, and when nothing changes any more. For that, plans
-are carried out on a copy in memory, round by round: nodes come, pods move, nodes that drift are replaced within
-their budgets, and what costs too much goes.
+--change, --delete, --scale and --remove-node describe a change. It then plans with and without
+the change, and prints the difference: at the time of the change, and when nothing changes any
+more. To find the latter, it carries out plans on a copy in memory, round by round: nodes come,
+pods move, nodes that drift are replaced within their budgets, and nodes that cost too much go.
 
-Instance types and prices come from a catalogue: "aws" is 584 EC2 types with the on-demand prices of us-east-1
-of July 2026 and made-up spot prices, "default" is that of the KWOK provider, anything else a file
-(docs/catalogues.md). Without --catalogue it is "aws" where a NodePool names an EC2NodeClass, else "default".
+Instance types and prices come from a catalogue. "aws" is 584 EC2 types with the on-demand prices
+of us-east-1 of July 2026 and made-up spot prices. "default" is that of the KWOK provider.
+Anything else is a file (docs/catalogues.md). Without --catalogue it is "aws" where a NodePool
+names an EC2NodeClass, otherwise "default".
 
-Exit code: 0 every pod has a place, 1 a pod waits, 2 nothing could be planned. With a change: 0 nothing of
---fail-on happens, 1 something of it does, 2 the change would be refused, or nothing could be planned.`,
+Exit code: 0 every pod has a place, 1 a pod waits, 2 nothing could be planned. With a change: 0
+nothing of --fail-on happens, 1 something of it does, 2 the change would be refused, or nothing
+could be planned.`,
 		Example: "  joinerctl simulate -f examples/simulate\n" +
 			"  joinerctl simulate -f examples/simulate --change examples/change/pools.yaml\n" +
 			"  joinerctl simulate --scale shop/web=40\n" +
@@ -90,22 +92,23 @@ type costs struct {
 
 func (m *planTime) flag(command *cobra.Command) {
 	command.Flags().StringVar(&m.text, "now", "",
-		"the time that is planned for, as 2026-11-22T07:00:00Z; without it now")
+		"the time to plan for, as 2026-11-22T07:00:00Z; the default is now")
 }
 
 func (c *costs) flags(command *cobra.Command) {
 	command.Flags().IntVar(&c.tolerance, "price-tolerance", whatif.DefaultPriceTolerance,
-		"the controller's --price-tolerance: by how many percent fewer nodes may be dearer than the cheapest ones")
+		"the controller's --price-tolerance: take fewer nodes if they cost at most this many percent more than the "+
+			"cheapest ones")
 	c.noDevices = command.Flags().Bool("ignore-dra-requests", true,
-		"the controller's --ignore-dra-requests: false looks at ResourceClaims, ResourceSlices and DeviceClasses")
+		"the controller's --ignore-dra-requests: false reads ResourceClaims, ResourceSlices and DeviceClasses")
 	command.Flags().Int64Var(&c.maxNodes, "max-nodes", 0,
 		"the controller's --max-nodes: the most nodes that the whole cluster should have; 0 is no limit")
 	command.Flags().Int64Var(&c.maxClaims, "max-node-claims-hard", 0,
 		"the controller's --max-node-claims-hard: the most NodeClaims that the whole cluster may have; 0 is no limit")
 	command.Flags().StringVar(&c.commitments, "commitments-file", "",
-		"a copy of the controller's --commitments-file: what is paid for whether nodes use it or not")
+		"a copy of the controller's --commitments-file: capacity that is paid for whether nodes use it or not")
 	command.Flags().Float64Var(&c.overhead, "node-overhead-price", 0,
-		"the controller's --node-overhead-price: what a node costs beside its price, in dollars per hour")
+		"the controller's --node-overhead-price: what a node costs on top of its price, in dollars per hour")
 }
 
 // devices reports whether device claims are looked at (K-42).

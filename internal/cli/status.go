@@ -35,18 +35,20 @@ func status(config Config) *cobra.Command {
 	var in whatif.StatusInput
 	var watch watching
 	command := &cobra.Command{
-		Use: "status", Short: "Show on one screen how the cluster stands, and what needs attention first",
+		Use: "status", Short: "Show the state of the cluster on one screen, and what needs attention first",
 		Args: cobra.NoArgs,
-		Long: `Show on one screen who leads, whether disruption is paused, how each NodePool stands, which pods
-wait and which nodes that are to go stay, by cause, and what to type next.
+		Long: `Show on one screen who leads, whether disruption is paused, and how each NodePool stands. Below
+are the pods that wait and the nodes that should go but stay, by cause, and the command to run
+next.
 
-It reads the objects of the cluster and asks no controller: it works while none runs, and where Karpenter decides.
-Nothing is ever written. It needs to list nodes, nodepools and nodeclaims; what else may not be read is named, and
-left out.
+It reads the objects of the cluster and asks no controller: it works while none runs, and where
+Karpenter decides. Nothing is ever written. It needs the right to list nodes, nodepools and
+nodeclaims. It names everything else that it may not read, and leaves it out.
 
-Exit code: 0 nothing needs attention; 1 something does: nobody leads or more than one does, a NodePool is not ready, a
-pod waits for longer than --pods-waiting and no node is on its way for it, a node is being removed for longer than
---draining; 2 it could not be said, or not all could be read and nothing was found in the rest.`,
+Exit code: 0 nothing needs attention; 1 something does: nobody leads or more than one does, a
+NodePool is not ready, a pod waits longer than --pods-waiting with no node on its way, or a node
+takes longer than --draining to go; 2 failed, or not everything could be read and nothing was
+found in the rest.`,
 		Example: "  joinerctl status\n  joinerctl status -f cluster.yaml\n" +
 			"  joinerctl status -o jsonpath='{.attention[*].text}'",
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -67,13 +69,13 @@ pod waits for longer than --pods-waiting and no node is on its way for it, a nod
 		},
 	}
 	where.flags(command)
-	command.Flags().BoolVarP(&watch.on, "watch", "w", false, "look again every --every, until it is interrupted")
+	command.Flags().BoolVarP(&watch.on, "watch", "w", false, "look again every --every, until interrupted")
 	command.Flags().DurationVar(&watch.every, "every", 5*time.Second,
 		"with --watch: how long to wait between two looks")
 	command.Flags().DurationVar(&in.PodsWaiting, "pods-waiting", podsWaiting,
-		"how long a pod may wait until it needs attention")
+		"how long a pod may wait before it needs attention")
 	command.Flags().DurationVar(&in.Draining, "draining", drainingFor,
-		"how long a node may take to go until it needs attention")
+		"how long a node may take to go before it needs attention")
 	command.Flags().StringArrayVarP(&with.files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; "+
 			"may be repeated")

@@ -32,18 +32,21 @@ func migrateStorage(config Config) *cobra.Command {
 	var dryRun, yes bool
 	command := &cobra.Command{
 		Use: "storage", Short: "Rewrite the objects that may be stored in v1beta1", Args: cobra.NoArgs,
-		Long: `Writes to the cluster. Rewrite each NodePool, NodeClaim and EC2NodeClass that may be stored in v1beta1, so
-that the API server stores it in v1, and then take v1beta1 out of status.storedVersions of the CRD. Only after that
-the API server lets v1beta1 be taken out of the CRD. NodeClaims and nodes that name their owner in v1beta1 name
-it in v1 then: otherwise they would not be deleted with it once v1beta1 is not served. What managedFields say of
-writes in v1beta1 goes; entries of server-side apply stay. Nothing else of an object changes. It can be stopped
-and started again at any time.
+		Long: `Writes to the cluster. Rewrite each NodePool, NodeClaim and EC2NodeClass that may be stored in
+v1beta1, so that the API server stores it in v1. Then remove v1beta1 from status.storedVersions of
+the CRD. Only after that does the API server let you remove v1beta1 from the CRD.
 
-An object that cannot be converted is left as it is, and its CRD keeps v1beta1.
+NodeClaims and nodes that name their owner in v1beta1 name it in v1 afterwards. Otherwise they
+would not be deleted with their owner once v1beta1 is no longer served. Entries of managedFields
+for writes in v1beta1 are removed; those of server-side apply stay. Nothing else of an object
+changes. You can stop the command and run it again at any time.
 
-It asks before it writes, unless --yes is given, and refuses where nobody is there to answer. --dry-run does not ask.
+An object that cannot be converted stays as it is, and its CRD keeps v1beta1.
 
-Exit code: 0 all is stored in v1, 1 some objects were left, 2 it could not be done.`,
+It asks before it writes, unless --yes is given, and refuses if nobody is there to answer.
+--dry-run does not ask.
+
+Exit code: 0 everything is stored in v1, 1 some objects were left, 2 failed.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			printer, err := printing.printer(config)
 			if err != nil {
@@ -72,8 +75,8 @@ Exit code: 0 all is stored in v1, 1 some objects were left, 2 it could not be do
 		},
 	}
 	connection, printing = connects(command), prints(command, printer.Text, printer.JSON, printer.YAML)
-	command.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be rewritten, and write nothing")
+	command.Flags().BoolVar(&yes, "yes", false, "do not ask before writing")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be rewritten, and write nothing")
 	return command
 }
 

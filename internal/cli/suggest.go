@@ -27,10 +27,10 @@ func (s *suggestion) flags(command *cobra.Command) {
 	command.Flags().BoolVar(&s.on, "suggest", false,
 		"write the authorizedUsers that the cluster needs, instead of the report")
 	command.Flags().StringArrayVar(&s.logs, "audit-log", nil,
-		"with --suggest: file with the audit log of an API server, of the time in mode Inform; may be given again")
+		"with --suggest: file with an API server's audit log from the time in mode Inform; may be repeated")
 	command.Flags().StringArrayVar(&s.metrics, "metrics-file", nil,
-		"with --suggest: file with what the plugin or the webhook shows at /metrics, for entries that nobody uses; "+
-			"may be given again")
+		"with --suggest: file with /metrics of the plugin or the webhook, to find entries that nobody uses; may be "+
+			"repeated")
 }
 
 // check validates the flags.

@@ -38,37 +38,41 @@ type takeoverChecking struct {
 func takeoverCheck(config Config) *cobra.Command {
 	with := &takeoverChecking{}
 	command := &cobra.Command{
-		Use: "check", Short: "Say what Joiner would do differently on a cluster of Karpenter's", Args: cobra.NoArgs,
-		Long: `Writes to the cluster with --fix, and never without. Say what Joiner would do differently on this cluster, before it
-is switched: for each finding the object, what would become of it, and what to do. It plans with the engine that the
-controller has. No controller is asked, so it works while Karpenter runs.
+		Use: "check", Short: "Show what Joiner would do differently on a cluster that Karpenter " +
+			"runs", Args: cobra.NoArgs,
+		Long: `Writes to the cluster with --fix, and never without. Show what Joiner would do differently on this
+cluster, before you switch. Each finding names the object, what would become of it, and what to do.
+It plans with the engine of the controller. It asks no controller, so it works while Karpenter
+runs.
 
-With --back it says what has to be known before Karpenter gets the cluster back: what its definitions refuse or drop,
-limits that become soft, pauses that it does not know. --fix patches what can be patched, --fix --dry-run prints the
-patches. It asks before it writes, unless --yes is given.
+With --back it shows what to know before Karpenter gets the cluster back: what its definitions
+refuse or drop, limits that become soft, and pauses that Karpenter does not know. --fix patches
+what can be patched; --fix --dry-run prints the patches. It asks before it writes, unless --yes is
+given.
 
-Flags and variables are those of Karpenter's Deployment: the one whose image or label says so, or --from-deployment.
---values is the values file that Joiner is going to be installed with, which may be one that was written for
-Karpenter's chart. What may not be read is named, and left out.
+It reads flags and variables from Karpenter's Deployment: the one whose image or label says so, or
+--from-deployment. --values is the values file that Joiner will be installed with; one written for
+Karpenter's chart works too. It names everything that it may not read, and leaves it out.
 
-docs/takeover.md has the table of what is looked at.
+docs/takeover.md lists what it checks.
 
-Exit code: 0 nothing is found, 1 something is, or with --fail-on something that weighs at least as much, 2 it could
-not be said, or not all could be read and nothing was found in the rest.`,
+Exit code: 0 nothing is found, 1 something is (with --fail-on, something of at least that weight),
+2 failed, or not everything could be read and nothing was found in the rest.`,
 		Example: "  joinerctl takeover check\n  joinerctl takeover check --values values.yaml --fail-on danger\n" +
 			"  joinerctl takeover check --back --fix --dry-run",
 		RunE: func(command *cobra.Command, _ []string) error { return with.check(command.Context(), config) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&with.values, "values", "", "values file of the chart that Joiner is going to be installed with")
+	flags.StringVar(&with.values, "values", "", "values file of the chart that Joiner will be installed with")
 	flags.StringVar(&with.from, "from-deployment", "",
-		"Deployment of Karpenter, NAMESPACE/NAME; without it the one whose image or label says so")
+		"Deployment of Karpenter, NAMESPACE/NAME; the default is the one whose image or label says so")
 	flags.StringVar(&with.failOn, "fail-on", string(takeover.Info),
-		"end with 1 for findings that weigh at least as much: info, warning or danger; what passes by itself (wait) is like a warning")
+		"exit with 1 for findings of at least this weight: info, warning or danger; what passes by itself (wait) "+
+			"counts as a warning")
 	flags.BoolVar(&with.back, "back", false, "check the way back to Karpenter")
 	flags.BoolVar(&with.fix, "fix", false, "with --back: patch what can be patched")
 	flags.BoolVar(&with.dryRun, "dry-run", false, "with --fix: print the patches, and write nothing")
-	flags.BoolVar(&with.yes, "yes", false, "do not ask")
+	flags.BoolVar(&with.yes, "yes", false, "do not ask before writing")
 	flags.StringArrayVarP(&with.files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
 	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,

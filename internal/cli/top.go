@@ -30,19 +30,19 @@ type topping struct {
 func top(config Config) *cobra.Command {
 	with := &topping{}
 	command := &cobra.Command{
-		Use: "top", Short: "Show the nodes: what they cost, what pods ask of them, and why they come, go or stay",
+		Use: "top", Short: "Show the nodes: what they cost, what pods request, and why they come, go or stay",
 		Args: cobra.NoArgs,
-		Long: `Show every node with its pool, machine, price, what its pods ask for, age and state, and what holds it
-there; the pods that wait, by cause; and what all of it comes to. On a terminal that is a screen which is kept up to
-date, with keys (? lists them); with --once, with --output, and elsewhere it is printed once. -o wide adds the
-NodePools with limits and budgets.
+		Long: `Show every node with its pool, machine, price, the requests of its pods, age and state, and what
+holds it there. It also shows the waiting pods, by cause, and the totals. On a terminal it is a
+live screen with keys (? lists them). With --once, with --output, and elsewhere it prints once. -o
+wide adds the NodePools with limits and budgets.
 
-It reads the objects of the cluster and asks no controller: it works while none runs, and where Karpenter decides.
-Nothing is ever written. It needs to list nodes; what else may not be read is named, and left out. What is not known
-is -, and in no sum.
+It reads the objects of the cluster and asks no controller: it works while none runs, and where
+Karpenter decides. Nothing is ever written. It needs the right to list nodes. It names everything
+else that it may not read, and leaves it out. Unknown values are - and in no sum.
 
-Exit code: 0 when a screen was quit; else that of status: 0 nothing needs attention; 1 something does; 2 it could not
-be said, or not all could be read and nothing was found in the rest.`,
+Exit code: 0 when you quit the screen; otherwise that of status: 0 nothing needs attention; 1
+something does; 2 failed, or not everything could be read and nothing was found in the rest.`,
 		Example: "  joinerctl top\n  joinerctl top --nodepool gpu --resources cpu,nvidia.com/gpu --sort free\n" +
 			"  joinerctl top -l topology.kubernetes.io/zone=eu-west-1a -o json",
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -56,12 +56,12 @@ be said, or not all could be read and nothing was found in the rest.`,
 	flags.StringVarP(&with.selector, "selector", "l", "", "only nodes with labels such as a=b,c!=d")
 	flags.StringVar(&with.in.Pool, "nodepool", "", "only nodes of this NodePool")
 	flags.StringSliceVar(&with.in.Resources, "resources",
-		[]string{string(corev1.ResourceCPU), string(corev1.ResourceMemory)}, "resources whose use is shown")
+		[]string{string(corev1.ResourceCPU), string(corev1.ResourceMemory)}, "resources to show the use of")
 	flags.StringVar(&with.in.Sort, "sort", whatif.SortPrice,
 		"order of nodes: price, free, age, name, or the key of a label")
-	flags.BoolVar(&with.watch.on, "watch", false, "print again every --every, until it is interrupted")
+	flags.BoolVar(&with.watch.on, "watch", false, "print again every --every, until interrupted")
 	flags.DurationVar(&with.watch.every, "every", 5*time.Second, "how long to wait between two looks")
-	flags.BoolVar(&with.once, "once", false, "print once, also on a terminal")
+	flags.BoolVar(&with.once, "once", false, "print once, even on a terminal")
 	flags.StringArrayVarP(&with.files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; "+
 			"may be repeated")

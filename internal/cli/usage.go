@@ -49,7 +49,7 @@ func usage(command *cobra.Command) error {
 		}
 	}
 	if command.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n%s COMMAND --help says more of each.\n", command.CommandPath())
+		fmt.Fprintf(&b, "\nRun %s COMMAND --help for more about a command.\n", command.CommandPath())
 	}
 	_, err := fmt.Fprint(command.OutOrStderr(), b.String())
 	return err

@@ -54,13 +54,14 @@ func version(config Config) *cobra.Command {
 	var connection *Connection
 	var printing *printing
 	command := &cobra.Command{
-		Use: "version", Short: "Say what runs: this program, the cluster, the controller and its definitions",
+		Use: "version", Short: "Print the versions of this program, the cluster, the controller and its definitions",
 		Args: cobra.NoArgs,
-		Long: `Say which version this program is and, of the cluster, Kubernetes, the controller that leads, and the versions
-of our kinds that are served and may be stored; and what of it does not go together. Without a cluster it says
-the first alone.
+		Long: `Print the version of this program. From the cluster it adds those of Kubernetes and of the
+controller that leads, and the versions of our kinds that are served and may be stored. It reports
+which of these do not fit together. Without a cluster it prints only its own version.
 
-Exit code: 0 it goes together, or there is no cluster to ask; 1 it does not; 2 the call was wrong.`,
+Exit code: 0 they fit together, or there is no cluster to ask; 1 they do not; 2 the call was
+wrong.`,
 		Example: "  joinerctl version\n  joinerctl version --client -o jsonpath={.client.version}",
 		RunE: func(command *cobra.Command, _ []string) error {
 			printer, err := printing.printer(config)
@@ -74,7 +75,7 @@ Exit code: 0 it goes together, or there is no cluster to ask; 1 it does not; 2 t
 			return report(config.Out, printer, answer, "")
 		},
 	}
-	command.Flags().BoolVar(&clientOnly, "client", false, "ask no cluster")
+	command.Flags().BoolVar(&clientOnly, "client", false, "ask no cluster; print only the version of this program")
 	where.flags(command)
 	connection, printing = connects(command), prints(command)
 	return command

@@ -107,7 +107,7 @@ func TestU28_AShellGetsNames(t *testing.T) {
 		"gpu-aaaa\n:4\n":                         {"explain", "nodeclaim", "g"},
 		"shop/web\n:4\n":                         {"explain", "deployment", "shop/"},
 		"ml/once\n:4\n":                          {"explain", "job", ""},
-		"status\tShow on one screen how the cluster": {"sta"},
+		"status\tShow the state of the cluster on one screen": {"sta"},
 	} {
 		if code, out, _ := run(t, client, "", append([]string{"__complete"}, args...)...); code != cli.CodeFine ||
 			!strings.HasPrefix(out, want) {

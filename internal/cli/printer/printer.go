@@ -77,11 +77,11 @@ func (f *Flags) Add(flags *pflag.FlagSet, forms ...string) {
 	f.forms = forms
 	if len(forms) == 0 {
 		f.forms = All()
-		flags.BoolVar(&f.noHeaders, "no-headers", false, "leave the row of headers out of tables")
+		flags.BoolVar(&f.noHeaders, "no-headers", false, "omit the header row of tables")
 		flags.StringVar(&f.color, "color", colorAuto,
 			"colours in tables: auto, always or never; auto is for terminals, unless NO_COLOR is set")
 	}
-	flags.StringVarP(&f.output, "output", "o", f.forms[0], "form of the answer: "+f.allowed())
+	flags.StringVarP(&f.output, "output", "o", f.forms[0], "output format: "+f.allowed())
 }
 
 func (f *Flags) allowed() string {
