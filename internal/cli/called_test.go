@@ -22,8 +22,8 @@ func plugged(t *testing.T, args ...string) (code int, out, failures string) {
 // typed finds the name where a person would type it.
 var typed = regexp.MustCompile(`(?m)(^|[ "'(])joinerctl[ :].*$`)
 
-// below lists a command and all below it, as their help names them; without completion, which is about the program alone:
-// kubectl completes its plugins in its own way.
+// below lists a command and all below it, as their help names them; without completion, which is about the program
+// alone: kubectl completes its plugins in its own way.
 func below(t *testing.T, command []string) [][]string {
 	t.Helper()
 	_, help, _ := ran(t, "", append(slices.Clone(command), "--help")...)
