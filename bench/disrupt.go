@@ -39,7 +39,7 @@ func (r run) disrupt(s scenario.Scenario) (answer, error) {
 	if checked {
 		work.Check = func(s scenario.Scenario, o outcome.Outcome) ([]string, error) {
 			violations, err := oracle.Check(r.Oracle, s, o, judgeFor)
-			if errors.Is(err, oracle.ErrTooLong) { // then nothing is said of the whole
+			if errors.Is(err, oracle.ErrTooLong) { // then the whole run counts as unchecked
 				checked, err = false, nil
 			}
 			return violations, err
@@ -87,9 +87,8 @@ func (r run) disrupt(s scenario.Scenario) (answer, error) {
 	return a, nil
 }
 
-// fresh is what Joiner would launch for the pods of a cluster that is consolidated, were there no node yet (B-17). It
-// is asked for Joiner's side only, and measures nothing. nil for another side, and for drift, whose nodes are not
-// chosen for their price.
+// fresh returns what Joiner would launch for all pods of a consolidation scenario if there were no node yet (B-17). It
+// is not measured. It is nil for the peer's side, and for drift, whose nodes are not chosen for their price.
 func (r run) fresh(s scenario.Scenario) (*outcome.Outcome, error) {
 	if r.Side != report.Joiner || s.Disrupt != scenario.Consolidate {
 		return nil, nil

@@ -10,18 +10,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// Of these scenarios it is measured how nodes and price depend on what fewer nodes may cost (B-20).
+// frontiers are the scenarios whose nodes are measured against their price, under each of the settings (B-20).
 var frontiers = []string{"plain-5000", "consolidate-200"}
 
-// settings are those with which they run: tolerances in percent, and what a node costs beside its price in dollars
-// per hour. The first is the default.
+// settings are the settings for frontiers: a price tolerance in percent, or what a node costs beside its price in
+// dollars per hour. The first is the default.
 var settings = []report.Setting{
 	{}, {PriceTolerance: 2}, {PriceTolerance: 5}, {PriceTolerance: 10},
 	{NodeOverheadPrice: 0.02}, {NodeOverheadPrice: 0.05}, {NodeOverheadPrice: 0.1}, {NodeOverheadPrice: 0.2},
 }
 
-// frontier measures Joiner's side of a scenario under each setting, each in a process of its own and once: the plan
-// is the same again (P-20), and times are not what this is about.
+// frontier measures Joiner's side of a scenario under each setting, in a process of its own. One run is enough: the
+// plan is always the same (P-20), and times do not matter here.
 func (s *suite) frontier(name string) ([]report.Point, error) {
 	if !slices.Contains(frontiers, name) || !slices.Contains(s.sides, report.Joiner) {
 		return nil, nil

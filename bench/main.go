@@ -80,7 +80,7 @@ func bench(args []string) error {
 	return s.do()
 }
 
-// suite is what one call of the benchmark runs.
+// suite has what one call of the benchmark runs.
 type suite struct {
 	scenarios, sides     []string
 	repeats, peerRepeats int
@@ -111,7 +111,7 @@ func (s *suite) choose(quick bool) {
 	}
 }
 
-// findOracle settles which program checks the plans. That there is none has to be asked for.
+// findOracle finds the program that checks the plans. Without one it fails, unless the flag says none.
 func (s *suite) findOracle() error {
 	switch s.run.Oracle {
 	case "none":

@@ -23,14 +23,14 @@ import (
 
 // planner is a side with a cluster in memory.
 type planner interface {
-	// Add and Remove take in a pending pod's coming and going.
+	// Add adds a pending pod, and Remove removes it.
 	Add(*corev1.Pod) error
 	Remove(*corev1.Pod)
 	// Warm brings the side into the state of one that has run for a while. It is not measured.
 	Warm()
 	// Plan plans for all pending pods.
 	Plan() error
-	// Outcome returns the last plan, Note what else is worth saying of it.
+	// Outcome returns the last plan, and Note a remark on it.
 	Outcome() (outcome.Outcome, error)
 	Note() string
 }
@@ -41,7 +41,7 @@ type run struct {
 	Side     string
 	Seed     uint64
 	Peer     karpenter.Config
-	Passes   int // how often the same is planned; the median pass counts; 0: as the scenario has it
+	Passes   int // how often the same is planned; the median pass counts; 0: the scenario's default
 	Profile  string
 	Oracle   string // program that checks plans; "": none
 	// DisruptLimit ends the rounds of a disruption, on either side: what was done until then counts. Trace prints each
@@ -57,7 +57,7 @@ type run struct {
 	NodeOverheadPrice float64
 }
 
-// answer is what the process says about it.
+// answer is the result of a run, which its process prints.
 type answer struct {
 	Record     report.Record
 	Note       string
@@ -117,7 +117,7 @@ func (r run) do() (answer, error) {
 			r.Passes = defaultPasses
 		}
 	}
-	s, warm = scenario.Scenario{}, scenario.Scenario{} // what a side does not keep does not count as its memory
+	s, warm = scenario.Scenario{}, scenario.Scenario{} // memory that a side does not keep should not count as its own
 	stop, err := r.profile()
 	if err != nil {
 		return answer{}, err
@@ -146,7 +146,7 @@ func (r run) profile() (stop func(), err error) {
 	return pprof.StopCPUProfile, pprof.StartCPUProfile(file)
 }
 
-// batch takes in all pods, unmeasured, and plans for them together, measured.
+// batch adds all pods, and plans for them together. Only planning is measured.
 func batch(p planner, pods []*corev1.Pod) (measure.Cost, error) {
 	for _, pod := range pods {
 		if err := p.Add(pod); err != nil {
@@ -168,13 +168,13 @@ func (r run) together(p planner, pods []*corev1.Pod) (measure.Cost, error) {
 	return median(costs), err
 }
 
-// defaultPasses is how many pods that come in turn are counted.
+// defaultPasses is how many pods count when they come in turn.
 const defaultPasses = 21
 
-// settling is how many of the pods that come in turn are planned before the counting begins.
+// settling is how many pods are planned before those that count, when they come in turn.
 const settling = 3
 
-// inTurn takes in one pod after the other, plans for it alone, both measured, and takes it out again.
+// inTurn takes one pod after the other. It adds the pod and plans for it alone, both measured, and removes it again.
 func (r run) inTurn(p planner, pods []*corev1.Pod) (measure.Cost, error) {
 	p.Warm()
 	measure.Settle()

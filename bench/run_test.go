@@ -55,8 +55,8 @@ func TestBothSidesAccountForEveryPod(t *testing.T) {
 	}
 }
 
-// What a model of kube-scheduler makes of consolidation is a function of its seed, moves other pods than the plan
-// does, and leaves none without a place.
+// With a model of kube-scheduler, the result of consolidation is a function of the seed. The model moves other pods
+// than the plan does, and leaves none without a place.
 func TestTheModelPlacesWhatMoved(t *testing.T) {
 	t.Parallel()
 	ends := map[uint64][]string{}

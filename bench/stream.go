@@ -16,8 +16,8 @@ import (
 // pods each.
 const streamPrefix = "stream-"
 
-// stream measures how a recorded stream is taken in, on Joiner's side alone: the peer has no store that could be
-// driven without its controllers.
+// stream measures a recorded stream on Joiner's side alone: the peer has no store that could be driven without its
+// controllers.
 func (s *suite) stream(name string) ([]report.Line, error) {
 	a, err := s.measure(name, report.Joiner)
 	if err != nil {

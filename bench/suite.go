@@ -69,7 +69,7 @@ func (s *suite) do() error {
 	return nil
 }
 
-// violationsOf counts what is known of a record's violations, those under other settings among them.
+// violationsOf counts a record's known violations, including those under other settings.
 func violationsOf(r report.Record) int {
 	count := 0
 	if r.Violations != nil {
@@ -126,7 +126,7 @@ func inWords(bounds []bound.Bound) string {
 	return strings.Join(words, ", ")
 }
 
-// longRun, in seconds, is after which a run is not repeated: chance weighs little in it.
+// longRun is the time, in seconds, after which a run is not repeated: chance matters little in long runs.
 const longRun = 120
 
 // measure runs a side's processes and returns the answer of the median one by time.
@@ -197,11 +197,11 @@ func (r run) inProcess() (answer, error) {
 	return a, nil
 }
 
-// grace is what a process of the peer has beside the limit of its pass, for making the scenario, for what it does
+// grace is how much time a process of the peer has beyond the limit of its pass: for making the scenario, for its work
 // before and after it looks at the clock, and for the check of its plan.
 const grace = 20 * time.Minute
 
-// killed is the answer of a process that had to be stopped.
+// killed returns the answer for a process that had to be stopped.
 func (r run) killed(after time.Duration) (answer, error) {
 	s, err := scenario.Make(r.Scenario, r.Seed)
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 )
 
 // systemPrefix begins the names of scenarios in which whole controllers run (B-10 to B-13): system-500 has 500 pods.
-// With qpsInfix kube-scheduler's client has a limit of requests a second: system-500-qps50 is that of a scheduler
-// without flags.
+// qpsInfix precedes a limit of kube-scheduler's client, in requests a second: system-500-qps50 has the limit of a
+// scheduler without flags.
 const (
 	systemPrefix = "system-"
 	qpsInfix     = "-qps"
 )
 
-// programs are what the whole system is made of: paths.
+// programs are the paths of the programs of a whole system.
 type programs struct{ controlPlane, joiner, karpenter string }
 
-// findPrograms settles which programs the whole system is made of: those beside this one, unless flags say otherwise.
+// findPrograms finds the programs of a whole system: those beside this one, unless flags say otherwise.
 func (s *suite) findPrograms() error {
 	own, err := os.Executable()
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *suite) findPrograms() error {
 // restPrefix begins the names of scenarios of a controller at rest (B-22): rest-2000 has 2,000 nodes and 20,000 pods.
 const restPrefix = "rest-"
 
-// sidesOf are the programs of both sides.
+// sidesOf returns the sides to run, with their programs.
 func (s *suite) sidesOf() (sides []system.Side) {
 	for _, side := range s.sides {
 		program := rig.JoinerProgram(s.programs.joiner)
@@ -88,7 +88,7 @@ func (s *suite) atRest(name string) ([]report.Line, error) {
 	return lines, nil
 }
 
-// whole measures both sides as whole controllers. Of a phase's rounds the median one by time counts.
+// whole measures both sides as whole controllers. For each phase, the median round by time counts.
 func (s *suite) whole(name string) ([]report.Line, error) {
 	pods, qps, err := sizes(name)
 	if err != nil {
@@ -113,8 +113,8 @@ func (s *suite) whole(name string) ([]report.Line, error) {
 	return lines, nil
 }
 
-// sizes are how many pods a scenario system-N has, and the requests a second of kube-scheduler's client; 0: the
-// default.
+// sizes returns the number of pods of a scenario system-N, and the limit of kube-scheduler's client in requests a
+// second; 0 means the default.
 func sizes(name string) (pods, qps int, err error) {
 	count, limit, limited := strings.Cut(strings.TrimPrefix(name, systemPrefix), qpsInfix)
 	pods, err = strconv.Atoi(count)
@@ -130,7 +130,7 @@ func sizes(name string) (pods, qps int, err error) {
 	return pods, qps, nil
 }
 
-// summary is the median round of one phase of a side. size is what stands in the scenario's name.
+// summary returns the median round of one phase of a side. size is the size in the scenario's name.
 func summary(name, side, size string, phases []system.Phase) report.Line {
 	var own []system.Phase
 	for _, p := range phases {

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/plug"
 )
 
-// E-59: every setting of the provider for EC2 has a value in the chart, and the program takes what the chart passes:
-// with the values as they are, and with others. Without a cluster's name nothing is passed.
+// E-59: every setting of the provider for EC2 has a value in the chart. The program accepts what the chart passes,
+// with the default values and with others. Without a cluster's name nothing is passed.
 func TestTheChartPassesTheSettingsOfAWS(t *testing.T) {
 	t.Parallel()
 	containerOf := func(set map[string]any) (corev1.Container, map[string][]byte) {
@@ -60,7 +60,7 @@ func TestTheChartPassesTheSettingsOfAWS(t *testing.T) {
 		t.Errorf("the chart passes %q: lacks %q, error %v", theirs, own.Lacks(), err)
 	}
 	known.VisitAll(func(f *pflag.Flag) {
-		if !f.Changed && f.Name != "enable-zonal-shift" && f.Name != "aws-feature-gates" { // which have to be off
+		if !f.Changed && f.Name != "enable-zonal-shift" && f.Name != "aws-feature-gates" { // which must be off
 			t.Errorf("the chart has no value for --%s", f.Name)
 		}
 		if f.Changed && f.Value.String() != f.DefValue && f.Name != "cluster-name" {

@@ -1,5 +1,5 @@
-// Package charts holds the Helm charts of joiner, joiner-operator and joiner-webhook, and of their CRDs, and the
-// rights that they grant for whoever installs without Helm.
+// Package charts holds the Helm charts of joiner, joiner-operator and joiner-webhook, and of their CRDs. It also
+// returns the rights that they grant, for those who install without Helm.
 package charts
 
 import (
@@ -22,7 +22,7 @@ const (
 	Guest = "joiner-operator-guest"
 	// Webhook is the chart of the protection of control plane nodes.
 	Webhook = "joiner-webhook"
-	// CRDs is the chart of the definitions that the others have in their folders crds, which Helm never changes
+	// CRDs is the chart of the definitions. The others have them in their folders crds, but Helm never updates those
 	// (U-11).
 	CRDs = "joiner-crds"
 )
@@ -68,7 +68,7 @@ func GuestRules(own ...string) ([]byte, error) {
 	return rules, err
 }
 
-// ApprovalRules returns the rules that --approve-kubelet-csrs adds to those, a list in YAML.
+// ApprovalRules returns the rules that --approve-kubelet-csrs adds to GuestRules, a list in YAML.
 func ApprovalRules() ([]byte, error) { return files.ReadFile(Guest + "/rules/kubelet-csrs.yaml") }
 
 // WebhookCertificateRules returns the rules, lists in YAML, that joiner-webhook needs for certificates of its own:
@@ -81,7 +81,7 @@ func WebhookCertificateRules() (role, clusterRole []byte, err error) {
 	return role, clusterRole, err
 }
 
-// WebhookConditions are the matchConditions of the webhook that judges pods and bindings, a list in YAML.
+// WebhookConditions returns the matchConditions of the webhook that judges pods and bindings, a list in YAML.
 func WebhookConditions() ([]byte, error) { return files.ReadFile(Webhook + "/rules/conditions.yaml") }
 
 // Alerts returns the groups of alerts of a chart for a release in a namespace, in YAML: the spec of its
@@ -107,9 +107,9 @@ func Alerts(chart, namespace string) ([]byte, error) {
 	return bytes.ReplaceAll(content, []byte("$NAMESPACE"), []byte(namespace)), nil
 }
 
-// AutomaticPolicies are the MutatingAdmissionPolicies of the chart, with their bindings, in YAML, for a release in a
-// namespace and a policy as it is in a file, whose emergencyOverride is Automatic. Without a namespace they
-// are for the pods of every namespace.
+// AutomaticPolicies returns the MutatingAdmissionPolicies of the chart, with their bindings, in YAML. They are for a
+// release in a namespace, and for a policy as it is in a file, whose emergencyOverride is Automatic. Without a
+// namespace they are for the pods of every namespace.
 func AutomaticPolicies(namespace string, policy map[string]any) ([]byte, error) {
 	return webhookTemplate("automatic.yaml", map[string]any{
 		"Files": webhookFiles{}, "Release": map[string]any{"Namespace": namespace},
@@ -118,7 +118,7 @@ func AutomaticPolicies(namespace string, policy map[string]any) ([]byte, error) 
 	})
 }
 
-// everything is what a cluster serves when nobody asks it.
+// everything says that a cluster serves every kind: no cluster is asked.
 type everything struct{}
 
 // Has is .Capabilities.APIVersions.Has of Helm.
@@ -145,7 +145,7 @@ func (webhookFiles) Get(name string) (string, error) {
 	return string(content), err
 }
 
-// WebhookConfiguration is the ValidatingWebhookConfiguration of the chart, in YAML, for a release in a namespace
+// WebhookConfiguration returns the ValidatingWebhookConfiguration of the chart, in YAML, for a release in a namespace
 // whose policy has this emergencyOverride. It has no caBundle.
 func WebhookConfiguration(namespace, override string) ([]byte, error) {
 	return webhookTemplate("configuration.yaml", map[string]any{

@@ -27,7 +27,7 @@ func render(t *testing.T, chart string, set map[string]any) map[string][]byte {
 	return renderWhere(t, chart, set, nil)
 }
 
-// apiVersions are what a cluster serves, each as group/version/kind.
+// apiVersions are the kinds that a cluster serves, each as group/version/kind.
 type apiVersions = chartstest.Served
 
 // renderWhere is render for a cluster that serves more than Kubernetes does.
@@ -54,7 +54,7 @@ func given() map[string]any {
 		"userData.secret": "user-data", "userData.amiIDs": []any{"ami-1"}}
 }
 
-// R41: the Role has the verbs of the source and nothing else; user data adds a rule only when it is asked for.
+// R41: the Role has the verbs of the source and nothing else. User data adds a rule only if it is requested.
 func TestTheRoleIsExactlyTheOneOfTheSource(t *testing.T) {
 	t.Parallel()
 	const group = "karpenter.hypershift.openshift.io"
@@ -94,8 +94,7 @@ func TestTheRoleIsExactlyTheOneOfTheSource(t *testing.T) {
 	}
 }
 
-// The hosted cluster's ClusterRole says no more than that of the guest's rules, and grants nothing on Secrets, RBAC or
-// pods.
+// The hosted cluster's ClusterRole has no more than the guest's rules, and grants nothing on Secrets, RBAC or pods.
 func TestTheGuestsRightsAreNarrow(t *testing.T) {
 	t.Parallel()
 	var role rbacv1.ClusterRole
@@ -125,7 +124,7 @@ func TestTheGuestsRightsAreNarrow(t *testing.T) {
 	}
 }
 
-// Rights on certificates come with the option only, and then those for the two signers of kubelets.
+// Rights on certificates come only with the option, and only for the two signers of kubelets.
 func TestRightsOnCertificatesComeWithTheOption(t *testing.T) {
 	t.Parallel()
 	for _, on := range []bool{false, true} {
@@ -207,7 +206,7 @@ func TestTheDeploymentPassesTheValuesOn(t *testing.T) {
 	}
 }
 
-// Every value has a line in the schema, and the other way round, so that a misspelt one is refused by Helm.
+// Every value has a line in the schema, and every line a value. So Helm refuses misspelt ones.
 func TestTheSchemasKnowTheValues(t *testing.T) {
 	t.Parallel()
 	for _, chart := range chartstest.Charts() {

@@ -18,7 +18,7 @@ import (
 var rewrite = flag.Bool("rewrite-conditions", false,
 	"write the matchConditions of the evaluator into the chart and the user's page")
 
-// conditions are matchConditions of the evaluator as a list in YAML, in lines that people can read.
+// conditions returns the evaluator's matchConditions as a list in YAML, in lines that people can read.
 func conditions(all []evaluator.MatchCondition) string {
 	var b strings.Builder
 	for _, c := range all {
@@ -27,7 +27,7 @@ func conditions(all []evaluator.MatchCondition) string {
 	return b.String()
 }
 
-// folded is an expression as a folded scalar of YAML.
+// folded returns an expression as a folded scalar of YAML.
 func folded(margin, expression string) string {
 	const width = 128
 	var b strings.Builder
@@ -50,7 +50,7 @@ func folded(margin, expression string) string {
 	return b.String() + "\n"
 }
 
-// automatic are the policies of the chart for the example of the user's page, as joiner-webhook prints them.
+// automatic returns the chart's policies for the example of the user's page, as joiner-webhook prints them.
 func automatic(t *testing.T) string {
 	t.Helper()
 	text, err := charts.AutomaticPolicies("joiner-webhook", map[string]any{"emergencyOverride": "Automatic",
@@ -71,9 +71,8 @@ func automatic(t *testing.T) string {
 	return strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "\n\n", "\n")
 }
 
-// what the API server calls the webhook for is written by the evaluator, in the chart and on the page,
-// and so in the manifest for files.
-// With -rewrite-conditions they are written anew.
+// the evaluator writes for which requests the API server calls the webhook: in the chart, on the page, and
+// in the manifest for files. With -rewrite-conditions they are written again.
 func TestA16_TheMatchConditionsAreTheEvaluators(t *testing.T) {
 	t.Parallel()
 	indented := "  " + strings.ReplaceAll(strings.TrimSuffix(conditions(evaluator.MatchConditions()), "\n"), "\n",

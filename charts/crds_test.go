@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts/chartstest"
 )
 
-// U-11: a definition that Helm may change, Helm keeps: with it all its objects would go.
+// U-11: Helm keeps the definitions that it may change: without its definition, all of a kind's objects would go.
 func TestU11_HelmKeepsEveryDefinition(t *testing.T) {
 	t.Parallel()
 	found := 0
@@ -44,7 +44,7 @@ func TestU11_HelmKeepsEveryDefinition(t *testing.T) {
 	}
 }
 
-// U-11: the chart of definitions has those that other charts have in crds, and each switch leaves out its own.
+// U-11: the chart of definitions has those that other charts have in crds. Each switch leaves out its own.
 func TestU11_TheChartOfDefinitionsHasThem(t *testing.T) {
 	t.Parallel()
 	var want []string
@@ -79,7 +79,7 @@ func TestU11_TheChartOfDefinitionsHasThem(t *testing.T) {
 	}
 }
 
-// metadata is what we read of any object.
+// metadata is what the tests read of any object.
 type metadata struct {
 	Metadata struct {
 		Name        string

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts"
 )
 
-// U-10: the dashboard is a ConfigMap with the label by which Grafana's sidecar finds it, where it is asked for.
+// U-10: if requested, the dashboard is a ConfigMap with the label by which Grafana's sidecar finds it.
 func TestU10_TheDashboardIsRenderedWhereItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	if documents := controller(t, nil); documents["ConfigMap/joiner-dashboard"] != nil {

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Functions are those of Helm's functions that the charts use. joiner-webhook prints what its chart would install,
-// and must not bring Helm for that. tools/helm holds them to Helm's own: what comes out of every chart has to be
-// the same.
+// Functions returns those of Helm's functions that the charts use. joiner-webhook prints what its chart would install,
+// and must not depend on Helm for that. tools/helm compares them with Helm's own: every chart has to be rendered
+// alike.
 func Functions() template.FuncMap {
 	return template.FuncMap{
 		"indent": func(by int, text string) string {
@@ -74,7 +74,7 @@ func join(separator string, list []any) string {
 	return strings.Join(texts, separator)
 }
 
-// dict is a map of keys, each with its value after it.
+// dict returns a map of keys, each with its value after it.
 func dict(pairs ...any) map[string]any {
 	made := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -102,7 +102,7 @@ func deepCopy(value any) any {
 	return value
 }
 
-// otherwise is a value, or the first one where it is empty.
+// otherwise returns value, or first if value is empty.
 func otherwise(first, value any) any {
 	if full, known := template.IsTrue(value); known && full {
 		return value

@@ -39,7 +39,7 @@ func read[T any](t *testing.T, document []byte) (found T) {
 	return found
 }
 
-// right is what RBAC objects have in common.
+// right has the common fields of RBAC objects.
 type right struct {
 	APIVersion string
 	Kind       string
@@ -52,8 +52,8 @@ type right struct {
 	Subjects []rbacv1.Subject
 }
 
-// the chart grants what deploy/ grants, to the service account and in the release's namespace; what v1beta1
-// needs only where that is served or taken away.
+// the chart grants what deploy/ grants, to the service account and in the release's namespace. It grants what
+// v1beta1 needs only if that is served or being removed.
 func TestTheChartGrantsWhatDeployGrants(t *testing.T) {
 	t.Parallel()
 	for mode, sets := range map[string][]map[string][]byte{
@@ -100,7 +100,7 @@ func TestTheChartGrantsWhatDeployGrants(t *testing.T) {
 	}
 }
 
-// selects says whether a selector selects what has these labels.
+// selects reports whether a selector matches these labels.
 func selects(selector, labels map[string]string) bool {
 	for key, value := range selector {
 		if labels[key] != value {
@@ -110,8 +110,8 @@ func selects(selector, labels map[string]string) bool {
 	return len(selector) > 0
 }
 
-// V-01: the chart has the CRDs where Helm installs them once, and neither changes nor deletes them, and the policy
-// beside them.
+// V-01: the chart has the CRDs in the folder from which Helm installs them once, and neither changes nor deletes them.
+// The policy is beside them.
 func TestTheChartHoldsTheDefinitions(t *testing.T) {
 	t.Parallel()
 	manifests, err := crd.Manifests()
@@ -140,9 +140,9 @@ func TestTheChartHoldsTheDefinitions(t *testing.T) {
 	}
 }
 
-// V-20, X-14: two pods as nobody on a file system that cannot be written, not on nodes that Joiner launches; the
-// service by which the API server finds the conversion, of pods that are ready before they have listed anything; and
-// the certificates that were asked for.
+// V-20, X-14: two pods run as nobody on a read-only file system, and not on nodes that Joiner launches. By the service
+// the API server finds the conversion; its pods are ready before they have listed anything. The certificates are those
+// that were requested.
 func TestTheControllersDeployment(t *testing.T) {
 	t.Parallel()
 	plain := read[appsv1.Deployment](t, controller(t, nil)["Deployment/joiner"])
@@ -188,7 +188,7 @@ func TestTheControllersDeployment(t *testing.T) {
 	}
 }
 
-// K-26: to a process that only observes the chart grants what reads, of every rule, and nothing else.
+// K-26: to a process that only observes, the chart grants the reading verbs of every rule and nothing else.
 func TestK26_TheChartGrantsReading(t *testing.T) {
 	t.Parallel()
 	all, reads := controller(t, nil), controller(t, map[string]any{"observeOnly": true})

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/settings"
 )
 
-// changeOf is how a value of the chart joiner is changed in all tests.
+// changeOf returns how all tests change a value of the chart joiner.
 func changeOf(t *testing.T, path string) chartstest.Change {
 	t.Helper()
 	for _, change := range chartstest.Changes(charts.Joiner) {
@@ -30,8 +30,8 @@ func changeOf(t *testing.T, path string) chartstest.Change {
 	return chartstest.Change{}
 }
 
-// K-20: each value of Karpenter's charts is one of ours, and changes in our objects what it changes in Karpenter's:
-// where the table says, in a line that was not there before. The chart's own tests with Helm give each to its schema.
+// K-20: each value of Karpenter's charts is one of ours, and changes in our objects what it changes in Karpenter's: at
+// the place of the table, in a new line. The chart's own tests with Helm check each against its schema.
 func TestK20_EachValueOfKarpentersIsShown(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -53,7 +53,7 @@ func TestK20_EachValueOfKarpentersIsShown(t *testing.T) {
 	}
 }
 
-// peersFile is the file of values of a chart of Karpenter's, with all its defaults, and our image.
+// peersFile returns the values of a chart of Karpenter, with all defaults and our image.
 func peersFile(t *testing.T, kwok bool) map[string]any {
 	t.Helper()
 	set := chartstest.Needed(charts.Joiner)
@@ -74,8 +74,8 @@ func peersFile(t *testing.T, kwok bool) map[string]any {
 	return set
 }
 
-// K-20, K-22: the whole file of either chart, all defaults written out, is rendered; what comes out of it with
-// compat.karpenter is what comes out without it, except variables whose value is the default.
+// K-20, K-22: the whole file of either chart, with all defaults written out, is rendered with compat.karpenter. The
+// result is the same as without the file, except for variables with default values.
 func TestK20_AWholeFileOfKarpentersMeansItsDefaults(t *testing.T) {
 	t.Parallel()
 	for _, kwok := range []bool{false, true} {
@@ -101,10 +101,10 @@ func TestK20_AWholeFileOfKarpentersMeansItsDefaults(t *testing.T) {
 		}
 		want, without := pods(bare)
 		got, with := pods(given)
-		if kwok { // these three are what its chart has otherwise
+		if kwok { // its chart has these differently
 			got.Spec.DNSPolicy, got.Spec.SecurityContext = want.Spec.DNSPolicy, want.Spec.SecurityContext
 		}
-		got.Spec.SecurityContext, want.Spec.SecurityContext = nil, nil // runAsNonRoot is said of the container too
+		got.Spec.SecurityContext, want.Spec.SecurityContext = nil, nil // the container has runAsNonRoot, too
 		got.Spec.SchedulerName = ""
 		one, _ := yaml.Marshal(want)
 		if other, _ := yaml.Marshal(got); string(one) != string(other) {
@@ -118,7 +118,7 @@ func TestK20_AWholeFileOfKarpentersMeansItsDefaults(t *testing.T) {
 	}
 }
 
-// settingOf is the setting of Karpenter's with this variable.
+// settingOf returns Karpenter's setting with this variable.
 func settingOf(variable string) (settings.Setting, bool) {
 	for _, s := range settings.Table() {
 		if s.Variable() == variable {
@@ -128,7 +128,7 @@ func settingOf(variable string) (settings.Setting, bool) {
 	return settings.Setting{}, false
 }
 
-// sameValue says whether a value is a setting's default.
+// sameValue reports whether a value is a setting's default.
 func sameValue(s settings.Setting, value string) bool {
 	if s.Name == settings.FeatureGates {
 		return maps.Equal(settings.KarpentersGates(value), settings.KarpentersGates(""))
@@ -136,8 +136,8 @@ func sameValue(s settings.Setting, value string) bool {
 	return value == s.Default || value+"0s" == s.Default
 }
 
-// K-20: what the chart makes of the keys of settings are the variables of the table of Karpenter's settings, and none
-// of its gates is missing.
+// K-20: from the keys of settings, the chart makes the variables in the table of Karpenter's settings. None of its
+// gates is missing.
 func TestK20_VariablesAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	var own struct {
@@ -183,8 +183,8 @@ func TestK20_VariablesAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// K-20, K-04: nothing that slept under Karpenter begins to act: with compat.karpenter its defaults hold for gates that
-// are not given.
+// K-20, K-04: nothing that had no effect under Karpenter begins to act: with compat.karpenter, its defaults hold for
+// gates that are not given.
 func TestK20_GatesOfKarpentersReleaseStayAsTheyWere(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -216,7 +216,7 @@ func TestK20_GatesOfKarpentersReleaseStayAsTheyWere(t *testing.T) {
 	}
 }
 
-// K-20: what contradicts itself is refused with what is wrong.
+// K-20: contradictions are refused with a message that says what is wrong.
 func TestK20_ContradictionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for says, set := range map[string]map[string]any{
@@ -230,7 +230,7 @@ func TestK20_ContradictionsAreRefused(t *testing.T) {
 	}
 }
 
-// K-20: a variable of controller.env wins over the value that sets it, and one of env over both; none is there twice,
+// K-20: a variable of controller.env wins over the value that sets it, and one of env over both. None appears twice,
 // which Helm 4 would refuse.
 func TestK20_VariablesThatAreGivenWin(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestK20_VariablesThatAreGivenWin(t *testing.T) {
 	}
 }
 
-// K-21: users with the roles admin and view get rights on pools, claims, overlays and classes: the latter to read.
+// K-21: users with the roles admin and view get rights on pools, claims, overlays and classes; view may only read.
 func TestK21_UsersGetRights(t *testing.T) {
 	t.Parallel()
 	documents := controller(t, nil)
@@ -277,8 +277,8 @@ func TestK21_UsersGetRights(t *testing.T) {
 	}
 }
 
-// K-22: where nothing is said the pods stand where Karpenter's do: not on nodes of pools, each on a node of its own,
-// spread over zones, as nobody. Terms without a selector are about our pods, and others are left as they are.
+// K-22: by default the pods run where Karpenter's do: not on nodes of pools, each on a node of its own, spread over
+// zones, as nobody. Terms without a selector are about our pods; others stay as they are.
 func TestK22_PlacementIsKarpenters(t *testing.T) {
 	t.Parallel()
 	for _, compat := range []bool{false, true} {
@@ -320,8 +320,8 @@ func TestK22_PlacementIsKarpenters(t *testing.T) {
 	}
 }
 
-// K-23: with compat.karpenter objects, selectors, ports and container are called as Karpenter's chart calls them, by
-// its rule for the release's name. What cannot be changed in place is therefore the same.
+// K-23: with compat.karpenter, objects, selectors, ports and container have the names of Karpenter's chart, by its
+// rule for the release's name. So what cannot be changed in place is the same.
 func TestK23_NamesAreKarpenters(t *testing.T) {
 	t.Parallel()
 	for release, fullname := range map[string]string{"karpenter": "karpenter", "my-karpenter": "my-karpenter",

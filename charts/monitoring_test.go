@@ -13,13 +13,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts"
 )
 
-// monitored are the charts with a program that is scraped, and values with which each can be rendered.
+// monitored returns the charts with a program that is scraped, and values with which each can be rendered.
 func monitored() map[string]map[string]any {
 	return map[string]map[string]any{charts.Operator: given(), charts.Webhook: {"image": "joiner-webhook:1"},
 		charts.Joiner: {"image": "joiner:1"}}
 }
 
-// servedBy are the kinds of the operator of Prometheus.
+// servedBy returns kinds of Prometheus' operator.
 func servedBy(kinds ...string) (served apiVersions) {
 	for _, kind := range kinds {
 		served = append(served, "monitoring.coreos.com/v1/"+kind)
@@ -27,7 +27,7 @@ func servedBy(kinds ...string) (served apiVersions) {
 	return served
 }
 
-// monitor is what of a PodMonitor or ServiceMonitor is looked at.
+// monitor is what the tests check of a PodMonitor or ServiceMonitor.
 type monitor struct {
 	APIVersion, Kind string
 	Metadata         struct {
@@ -45,7 +45,7 @@ type monitor struct {
 
 type endpoint struct{ Port, Interval string }
 
-// which objects are added depends on what the cluster serves and on the values.
+// the added objects depend on what the cluster serves and on the values.
 func TestA43_MonitoringIsRenderedWhereItIsServed(t *testing.T) {
 	t.Parallel()
 	all := servedBy("PodMonitor", "ServiceMonitor", "PrometheusRule")

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 )
 
-// writes are the resources that a ClusterRole lets its holder change, with the names that it is limited to.
+// writes returns the resources that a ClusterRole allows to change, with the names to which it is limited.
 func writes(t *testing.T, rules []rbacv1.PolicyRule) (all []string) {
 	t.Helper()
 	for _, rule := range rules {
@@ -30,7 +30,7 @@ func writes(t *testing.T, rules []rbacv1.PolicyRule) (all []string) {
 	return all
 }
 
-// whoever owns less has fewer rights: nothing that another operator writes may be changed.
+// an operator that owns less has fewer rights: it may change nothing that another operator writes.
 func TestA30_RightsFollowWhatIsOwned(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -99,7 +99,7 @@ func TestA30_ChartAndProgramMeanTheSame(t *testing.T) {
 	}
 }
 
-// beside another operator nothing is asked for, mounted or granted that only node classes take.
+// beside another operator, nothing is required, mounted or granted that only node classes need.
 func TestA30_AlongsideTakesNoUserData(t *testing.T) {
 	t.Parallel()
 	set := map[string]any{"image": "joiner-operator:1", "own": []any{"Alongside"}, "userData.fromSecrets": true}
@@ -118,7 +118,7 @@ func TestA30_AlongsideTakesNoUserData(t *testing.T) {
 	}
 }
 
-// the right to read HostedControlPlanes comes with the mode only, and then no flag has to be given.
+// the right to read HostedControlPlanes comes only with the mode, and then no flag is necessary.
 func TestA32_TheModeBringsItsRight(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[string]bool{"Flags": false, "HostedControlPlane": true} {

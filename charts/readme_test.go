@@ -16,10 +16,10 @@ import (
 
 var rewriteReadme = flag.Bool("rewrite-readme", false, "write the tables of values into the pages of the charts")
 
-// valuesMark is where the table of values begins on the page of a chart.
+// valuesMark stands where the table of values begins on the page of a chart.
 const valuesMark = "<!-- values -->\n"
 
-// U-11: `helm show readme` has every value of the chart, with its default and what the file of values says of it.
+// U-11: `helm show readme` has every value of the chart, with its default and its comment in the file of values.
 func TestU11_ThePagesHaveEveryValue(t *testing.T) {
 	t.Parallel()
 	for _, chart := range chartstest.Charts() {
@@ -46,7 +46,7 @@ func TestU11_ThePagesHaveEveryValue(t *testing.T) {
 	}
 }
 
-// tableOf is the table of a file of values: a line for each that has a default of its own.
+// tableOf returns the table of a file of values: a line for each value with a default of its own.
 func tableOf(t *testing.T, text string) string {
 	t.Helper()
 	var values map[string]any
@@ -72,7 +72,7 @@ func tableOf(t *testing.T, text string) string {
 	return "\n| value | default | meaning |\n|---|---|---|\n" + strings.Join(rows, "")
 }
 
-// eachLeaf visits values by their path, sorted; a map without anything in it is a value.
+// eachLeaf visits values by their path, sorted; an empty map is a value.
 func eachLeaf(values map[string]any, at string, visit func(path string, value any)) {
 	var names []string
 	for name := range values {
@@ -89,8 +89,8 @@ func eachLeaf(values map[string]any, at string, visit func(path string, value an
 	}
 }
 
-// commentsOf are the comments above the values of a file, by path. A value without one is of what stands above the
-// one before it, and the first below another of what stands above that one.
+// commentsOf returns the comments above the values of a file, by path. A value without one has the comment of the
+// value before it; the first value below another has that one's.
 func commentsOf(text string) map[string]string {
 	said := map[string]string{}
 	var above, parents []string

@@ -21,13 +21,13 @@ const (
 	monitoringPage = "../docs/monitoring.md"
 )
 
-// alert is what of a rule the pages have to do with.
+// alert has the parts of a rule that concern the pages.
 type alert struct {
 	Alert  string
 	Labels map[string]string
 }
 
-// alertsOf are the alerts of all charts.
+// alertsOf returns the alerts of all charts.
 func alertsOf(t *testing.T) (all []alert) {
 	t.Helper()
 	for chart := range monitored() {
@@ -46,7 +46,7 @@ func alertsOf(t *testing.T) (all []alert) {
 	return all
 }
 
-// pagesOfRunbooks are the pages by the names of their alerts.
+// pagesOfRunbooks returns the pages by the names of their alerts.
 func pagesOfRunbooks(t *testing.T) map[string]string {
 	t.Helper()
 	found, err := filepath.Glob(runbooks + "/*.md")
@@ -64,8 +64,8 @@ func pagesOfRunbooks(t *testing.T) map[string]string {
 	return pages
 }
 
-// A-44: each alert has a page, each page an alert, and each page says what whoever is woken has to know, in one
-// order. The list of alerts has them all, with their parties.
+// A-44: each alert has a page, and each page an alert. All pages say in the same order what the person on call needs
+// to know. The list of alerts has them all, with their parties.
 func TestA44_EachAlertHasAPage(t *testing.T) {
 	t.Parallel()
 	list, err := os.ReadFile(monitoringPage)
@@ -110,10 +110,10 @@ func TestA44_EachAlertHasAPage(t *testing.T) {
 	}
 }
 
-// verbs of kubectl that the pages use.
+// verbs are those of kubectl that the pages use.
 var verbs = []string{"get", "describe", "logs", "auth", "taint", "run"}
 
-// builtIn are kinds of Kubernetes and of the operator of Prometheus that the pages name.
+// builtIn are kinds of Kubernetes and of Prometheus' operator that the pages name.
 var builtIn = []string{
 	"pods", "nodes", "events", "namespace", "namespaces", "configmap", "secret", "secrets", "role", "rolebinding",
 	"customresourcedefinitions",
@@ -124,7 +124,7 @@ var builtIn = []string{
 	"podmonitors", "servicemonitors", "leases", "poddisruptionbudgets", "schedulers.config.openshift.io",
 }
 
-// kinds are those and ours.
+// kinds returns those and ours.
 func kinds(t *testing.T) []string {
 	t.Helper()
 	known := slices.Clone(builtIn)
@@ -142,7 +142,7 @@ func kinds(t *testing.T) []string {
 	return known
 }
 
-// A-44: the commands of the pages are commands that joinerctl and kubectl have, about kinds that exist.
+// A-44: joinerctl and kubectl have the commands of the pages, and the kinds in them exist.
 func TestA44_TheCommandsOfThePagesExist(t *testing.T) {
 	t.Parallel()
 	known, commands := kinds(t), 0

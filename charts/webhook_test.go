@@ -69,8 +69,8 @@ const token = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 const guard = "ValidatingWebhookConfiguration/node-scheduling-policy"
 
-// the configuration is that of the user's page, which localcluster/e2e/protection tries on a real API server:
-// the webhook's own namespace is exempt, and the failure policy is what was asked for.
+// the configuration is that of the user's page, which localcluster/e2e/protection tests on a real API server.
+// The webhook's own namespace is exempt, and the failure policy is the requested one.
 func TestTheWebhooksConfigurationIsThatOfThePage(t *testing.T) {
 	t.Parallel()
 	want := page[admissionv1.ValidatingWebhookConfiguration](t, "ValidatingWebhookConfiguration")
@@ -98,8 +98,8 @@ func TestTheWebhooksConfigurationIsThatOfThePage(t *testing.T) {
 	}
 }
 
-// the rights are those of the user's page, and for certificates of its own one Secret and one configuration by
-// name.
+// the rights are those of the user's page. For certificates of its own it gets one Secret and one configuration
+// by name.
 func TestTheWebhooksRightsAreThoseOfThePage(t *testing.T) {
 	t.Parallel()
 	rules := page[rbacv1.ClusterRole](t, "ClusterRole").Rules
@@ -136,8 +136,8 @@ func TestTheWebhooksRightsAreThoseOfThePage(t *testing.T) {
 	}
 }
 
-// two pods as nobody on a file system that cannot be written, with the certificates that were asked for,
-// and a policy that the webhook reads.
+// two pods run as nobody on a read-only file system, with the requested certificates, and a policy that
+// the webhook can read.
 func TestTheWebhooksDeployment(t *testing.T) {
 	t.Parallel()
 	deployment := protected[appsv1.Deployment](t, nil, "Deployment/joiner-webhook")
@@ -154,8 +154,8 @@ func TestTheWebhooksDeployment(t *testing.T) {
 			t.Errorf("the arguments %q lack %s", container.Args, want)
 		}
 	}
-	// Without the node's network a cluster whose nodes are all new waits for its network, and that for this webhook
-	// (spec, webhook door).
+	// Without the node's network, a cluster of only new nodes waits for its network, and the network waits for this
+	// webhook (spec, webhook door).
 	tolerated := func(pod corev1.PodSpec) bool {
 		return slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool {
 			return t.Key == corev1.TaintNodeNotReady
@@ -193,9 +193,8 @@ func TestTheWebhooksDeployment(t *testing.T) {
 	}
 }
 
-// checkCallers looks at who may ask: with certificates of its own the webhook keeps the path, with those of
-// somebody else the chart has it, and a certificate of the API server needs its authority and names. None is not to be
-// had.
+// checkCallers checks who may call. With its own certificates the webhook keeps the path; with others the chart
+// has it. A certificate of the API server needs its authority and names. There is no other mode.
 func checkCallers(t *testing.T, own []string) {
 	t.Helper()
 	path := func(set map[string]any) string {
@@ -233,7 +232,7 @@ func checkCallers(t *testing.T, own []string) {
 	}
 }
 
-// the chart brings the definition of Joiner's own kind, with the rights to read it, and writes none of
+// the chart brings the definition of Joiner's own kind, with the rights to read it. It writes none of
 // OpenShift's kinds.
 func TestA18_TheChartBringsItsOwnKindOnly(t *testing.T) {
 	t.Parallel()
@@ -261,8 +260,8 @@ func TestA18_TheChartBringsItsOwnKindOnly(t *testing.T) {
 	}
 }
 
-// with Automatic the chart has what Enable has, and policies that write the annotation: those that
-// joiner-webhook prints. A cluster that does not serve them is told, and so is whoever renders without a cluster.
+// with Automatic the chart has what Enable has, and the policies that write the annotation, as joiner-webhook
+// prints them. Without a cluster, or with one that does not serve such policies, a message says so.
 func TestA42_TheChartHasThePoliciesForAutomatic(t *testing.T) {
 	t.Parallel()
 	const kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"

@@ -18,10 +18,10 @@ const (
 	AWSSmall = "instance-profile-policy.json"
 )
 
-// AWSPolicy returns one of the policies, as JSON with placeholders. A name that is none gives an error.
+// AWSPolicy returns one of the policies, as JSON with placeholders. An unknown name is an error.
 func AWSPolicy(name string) ([]byte, error) { return aws.ReadFile("aws/" + name) }
 
-// placeholder is what stands for a name of the user's: ${CLUSTER}.
+// placeholder matches what stands for a name of the user's: ${CLUSTER}.
 var placeholder = regexp.MustCompile(`\$\{([A-Z_]*)\}`)
 
 // FillAWS puts names in the place of a policy's placeholders, as envsubst does: AWS_PARTITION, AWS_REGION,
@@ -43,5 +43,5 @@ func FillAWS(policy []byte, names map[string]string) ([]byte, error) {
 	return filled, nil
 }
 
-// allowedName is what names of regions, accounts, clusters, roles with their paths and queues are made of.
+// allowedName matches names of regions, accounts, clusters, roles with their paths, and queues.
 var allowedName = regexp.MustCompile(`^[A-Za-z0-9_+=,.@/-]+$`)

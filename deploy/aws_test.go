@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/deploy"
 )
 
-// E-58: a name that is missing, or that no policy could have, is told, and nothing is left to fill in.
+// E-58: a missing or impossible name is reported, and nothing is left to fill in.
 func TestPoliciesAreFilledIn(t *testing.T) {
 	t.Parallel()
 	text := []byte(`"${AWS_REGION} ${CLUSTER} ${CLUSTER} ${QUEUE}"`)

@@ -1,4 +1,4 @@
-// Package deploy holds the manifests that a cluster needs beside the CRDs: what Joiner, and who audits, may do there.
+// Package deploy holds the manifests that a cluster needs beside the CRDs: the rights of Joiner, and of auditors.
 package deploy
 
 import _ "embed"

@@ -13,13 +13,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/api/crd"
 )
 
-// column is what kubectl shows of a column; the heading is its name.
+// column is what kubectl needs for a column, except the heading.
 type column struct {
 	path     string
 	priority int32
 }
 
-// columns are those of a version, by heading. Quotes in paths mean the same, whichever they are.
+// columns returns those of a version, by heading. Either kind of quotes in paths means the same.
 func columns(definition *apiextensionsv1.CustomResourceDefinition, version string) map[string]column {
 	all := map[string]column{}
 	for _, v := range definition.Spec.Versions {
@@ -33,8 +33,8 @@ func columns(definition *apiextensionsv1.CustomResourceDefinition, version strin
 	return all
 }
 
-// K-19: what kubectl shows of Karpenter's kinds, and the names by which it finds them. Columns are compared by
-// heading, as scripts read them; their order is that of V-14.
+// K-19: what kubectl shows about Karpenter's kinds, and the names by which it finds them. Columns are compared by
+// heading, as scripts read them; V-14 says their order.
 func TestK19_KubectlShowsWhatItShowsOfKarpenter(t *testing.T) {
 	t.Parallel()
 	manifests, err := crd.Manifests()

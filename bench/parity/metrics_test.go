@@ -1,6 +1,6 @@
-// Package parity compares what users of Karpenter rely on with what Karpenter itself says: names, types, labels.
-// The comparison goes by tables in Joiner's own module, so that module needs no Karpenter: the tests here hold that a
-// table is Karpenter's, the tests there that Joiner is as the table.
+// Package parity compares what users of Karpenter rely on with Karpenter itself: names, types, labels. Joiner's own
+// module has tables for this, so it needs no Karpenter. The tests here check that a table is Karpenter's; the tests
+// there check that Joiner is like the table.
 package parity
 
 import (
@@ -38,9 +38,9 @@ const metricsTable = "../../internal/controller/metrics/testdata/karpenter.txt"
 
 var described = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
 
-// K-08: the table of metrics is what Karpenter registers, with the provider for KWOK.
+// K-08: the table of metrics has what Karpenter registers, with the provider for KWOK.
 func TestK08_TheTableOfMetricsIsKarpenters(t *testing.T) {
-	_ = controllers.NewControllers // its packages register what they measure when they are loaded
+	_ = controllers.NewControllers // its packages register their metrics when they are loaded
 	nodemetrics.NewController(nil)
 	registerConditions()
 	table := strings.Join(families(t), "\n") + "\n"
@@ -76,7 +76,7 @@ func registerConditions() {
 		buckets)
 }
 
-// families lists what is registered, in order.
+// families returns the registered metrics, sorted.
 func families(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, collector := range collectors(t) {
@@ -103,7 +103,7 @@ func families(t *testing.T) (lines []string) {
 	return lines
 }
 
-// collectors are those of controller-runtime's registry, which does not tell them itself.
+// collectors returns those of controller-runtime's registry, which does not list them itself.
 func collectors(t *testing.T) []prometheus.Collector {
 	t.Helper()
 	registry, ok := ctrlmetrics.Registry.(*prometheus.Registry)
@@ -122,7 +122,7 @@ func collectors(t *testing.T) []prometheus.Collector {
 	return all
 }
 
-// measure makes one series of a collector and tells its type, and its buckets or quantiles.
+// measure makes one series of a collector, and returns its type and its buckets or quantiles.
 func measure(t *testing.T, collector prometheus.Collector, labels []string) (kind, shape string) {
 	t.Helper()
 	values := make([]string, len(labels))

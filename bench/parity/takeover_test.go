@@ -25,8 +25,8 @@ func content(t *testing.T, of any) map[string]any {
 	return object
 }
 
-// K-25, K-28: the fields that our definitions have and Karpenter's have not are those that the check says, and
-// Karpenter has none that we have not.
+// K-25, K-28: the check names exactly the fields that our definitions have and Karpenter's do not. Karpenter has no
+// field that we do not have.
 func TestK28_WhatKarpenterTakes(t *testing.T) {
 	t.Parallel()
 	manifests, err := crd.Manifests()
@@ -46,7 +46,7 @@ func TestK28_WhatKarpenterTakes(t *testing.T) {
 	own := 0
 	for _, peer := range peerapis.CRDs {
 		if ours[peer.Name] == nil {
-			continue // CapacityBuffer, which Joiner has not
+			continue // CapacityBuffer, whose definition is not among ours
 		}
 		theirs := takeover.FieldsOf(content(t, peer))
 		for path := range theirs {
@@ -68,8 +68,8 @@ func TestK28_WhatKarpenterTakes(t *testing.T) {
 	}
 }
 
-// K-28: a NodePool in all the words that are Joiner's alone is refused by Karpenter's definition and cannot be read by
-// Karpenter; what the patch makes of it is taken, and read.
+// K-28: a NodePool with everything that only Joiner has is refused by Karpenter's definition, and Karpenter cannot
+// read it. After the patch it is accepted and readable.
 func TestK28_WhatIsPatchedKarpenterReads(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -103,7 +103,7 @@ spec:
 	}
 }
 
-// read has Karpenter's type read an object.
+// read reads an object into Karpenter's type.
 func read(t *testing.T, object map[string]any) error {
 	t.Helper()
 	data, err := json.Marshal(object)
@@ -114,7 +114,7 @@ func read(t *testing.T, object map[string]any) error {
 	return json.Unmarshal(data, &pool)
 }
 
-// refusals are what Karpenter's schema has against a NodePool; rules in CEL are not asked.
+// refusals returns what Karpenter's schema has against a NodePool, without rules in CEL.
 func refusals(t *testing.T, object map[string]any) (all []string) {
 	t.Helper()
 	for _, peer := range peerapis.CRDs {

@@ -17,23 +17,23 @@ const (
 	Extra  Aspect = "extra"  // the other way round
 	Type   Aspect = "type"
 	Labels Aspect = "labels" // their names
-	Sorts  Aspect = "series" // which values of labels there are, those that are new in each run left out
-	Value  Aspect = "value"  // counters, and how often something was measured, at the end; gauges while nodes stand
+	Sorts  Aspect = "series" // which values labels have, without those that are new in each run
+	Value  Aspect = "value"  // counters, and how often something was measured, at the end; gauges while nodes exist
 )
 
 // Row is a metric on both sides.
 type Row struct {
 	Name, Type        string
 	Labels            []string
-	Karpenter, Joiner string // how many series, and what they come to
+	Karpenter, Joiner string // how many series, and their sum
 	Differences       map[Aspect]string
 }
 
-// own is the prefix of what Joiner has of its own; docs/monitoring.md has it.
+// own is the prefix of Joiner's own metrics, which docs/monitoring.md lists.
 const own = "joiner_"
 
-// libraries are the prefixes of what the libraries measure of a process. Of these the values are nobody's business,
-// and the series are what the process is made of.
+// libraries returns the prefixes of metrics with which libraries describe a process. Their series and values depend on
+// how the process is built, so they are not compared.
 func libraries() []string {
 	return []string{"go_", "process_", "controller_runtime_", "workqueue_", "rest_client_", "client_go_",
 		"certwatcher_", "leader_election_", "promhttp_"}
@@ -43,7 +43,7 @@ func ofLibrary(name string) bool {
 	return slices.ContainsFunc(libraries(), func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// tolerance is by how much of them two values may differ: Joiner's prices are in millionths of a dollar.
+// tolerance is the share by which two values may differ: Joiner's prices are in millionths of a dollar.
 const tolerance = 1e-5
 
 // perRun are labels with values that are new in each run.
@@ -67,7 +67,7 @@ func Compare(karpenter, joiner *Run) (rows []Row) {
 	return rows
 }
 
-// shown returns a metric as it is compared: gauges while nodes stand, all others at the end.
+// shown returns a metric as it is compared: gauges while nodes exist, all others at the end.
 func (r *Run) shown(name string) (Family, bool) {
 	rest, found := r.Rest[name]
 	if found && rest.Type == "gauge" {
@@ -134,7 +134,7 @@ func compare(name string, karpenter, joiner *Run) Row {
 // timed reports whether a value is a time, which no two runs have in common.
 func timed(name, kind string) bool { return kind == "gauge" && strings.HasSuffix(name, "_seconds") }
 
-// kinds are the sums of series by their labels, those that are new in each run left out.
+// kinds returns the sums of series by their labels, without labels whose values are new in each run.
 func (f Family) kinds() map[string]float64 {
 	sums := map[string]float64{}
 	for _, s := range f.Series {
@@ -155,7 +155,7 @@ func union(a, b map[string]float64) map[string]float64 {
 	return all
 }
 
-// summary is how many series a metric has and, where that says something, what they come to.
+// summary returns how many series a metric has and, if that means something, their sum.
 func (f Family) summary(name string) string {
 	if ofLibrary(name) || timed(name, f.Type) {
 		return fmt.Sprintf("%d", len(f.Series))

@@ -8,17 +8,17 @@ import (
 
 // Explanation says why two sides differ in something.
 type Explanation struct {
-	Name   string // of a metric; with * at its end, of all that begin so
+	Name   string // of a metric; with * at its end, of all metrics with this prefix
 	Aspect Aspect
-	// Varies is set for what differs in some runs only.
+	// Varies is set if the sides differ in some runs only.
 	Varies bool
 	Why    string
 
 	used bool
 }
 
-// ReadExplanations reads lines NAME ASPECT WHY; a ? after the aspect says that it may differ and need not. Lines that
-// begin with # are for readers.
+// ReadExplanations reads lines NAME ASPECT WHY; a ? after the aspect sets Varies. Lines that begin with # are
+// comments.
 func ReadExplanations(text string) (all []*Explanation, err error) {
 	for i, line := range strings.Split(text, "\n") {
 		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
@@ -47,7 +47,7 @@ func (e *Explanation) of(name string) bool {
 	return e.Name == name
 }
 
-// Why returns the explanation of a difference, of those that name the metric before those that name many.
+// Why returns the explanation of a difference. One that names the metric goes before one that names many.
 func Why(all []*Explanation, name string, aspect Aspect) (why string, found bool) {
 	for _, many := range []bool{false, true} {
 		for _, e := range all {
@@ -60,7 +60,7 @@ func Why(all []*Explanation, name string, aspect Aspect) (why string, found bool
 	return "", false
 }
 
-// Unexplained are the differences of rows without an explanation.
+// Unexplained returns the differences of rows that have no explanation, in alphabetical order.
 func Unexplained(rows []Row, all []*Explanation) (missing []string) {
 	for _, row := range rows {
 		for aspect, what := range row.Differences {
@@ -73,7 +73,7 @@ func Unexplained(rows []Row, all []*Explanation) (missing []string) {
 	return missing
 }
 
-// Idle are the explanations that explained nothing and should have.
+// Idle returns the explanations that explained nothing, although they should.
 func Idle(all []*Explanation) (idle []string) {
 	for _, e := range all {
 		if !e.used && !e.Varies {

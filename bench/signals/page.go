@@ -31,7 +31,7 @@ apart from names, types and labels. Joiner's own metrics, ` + "`joiner_`" +
 |---|---|---|---|---|---|
 `
 
-// Page is the page of two runs.
+// Page returns the page about two runs. tests has the place of each test, by name.
 func Page(rows []Row, why []*Explanation, events, messages []Told, karpenter, joiner *Run,
 	tests map[string]string) string {
 	var b strings.Builder
@@ -94,8 +94,8 @@ func quoted(labels []string) string {
 
 var counted = regexp.MustCompile(`\| [0-9]+ `)
 
-// Lasting is what of a page is the same in each run: without the table of metrics, since some series are there in some
-// runs only, and without figures. The test holds that table to its own run.
+// Lasting returns the part of a page that is the same in each run. It leaves out figures, and the table of metrics,
+// since some series exist in some runs only. The test checks that table against its own run.
 func Lasting(page string) string {
 	before, table, _ := strings.Cut(page, "\n## Metrics\n")
 	_, after, _ := strings.Cut(table, "\n## Events\n")

@@ -1,8 +1,7 @@
-// Package signals compares what the two controllers tell their users while they do the same: Karpenter's own
-// controller for KWOK nodes and Joiner go through one scenario, each on a control plane of its own, and what either
-// has served at /metrics, sent as events, shown in kubectl's tables and logged is set side by side (K-08 to K-19). The
-// page docs/metrics-parity.md is made of it. Each difference has an explanation in testdata, and each explanation a
-// difference.
+// Package signals compares what two controllers tell their users while they do the same (K-08 to K-19). Karpenter's
+// own controller for KWOK nodes and Joiner go through one scenario, each on a control plane of its own. Then their
+// metrics, events, kubectl tables and logs are set side by side, and make the page docs/metrics-parity.md. Each
+// difference has an explanation in testdata, and each explanation a difference.
 //
 //	run.go       what a run has shown, read from text
 //	compare.go   two runs side by side
@@ -43,7 +42,7 @@ type Family struct {
 	Series []Series
 }
 
-// Series is one of a family: its labels, and its value. Of histograms and summaries it is how many were observed.
+// Series is a series of a family. For histograms and summaries, Value is the number of observations.
 type Series struct {
 	Labels map[string]string
 	Value  float64
@@ -105,7 +104,7 @@ func ReadMessages(log io.Reader) (map[string]int, error) {
 	return messages, lines.Err()
 }
 
-// Heading is the first line of a table of kubectl's.
+// Heading returns the first line of a kubectl table, with single spaces.
 func Heading(table string) string {
 	first, _, _ := strings.Cut(table, "\n")
 	return strings.Join(strings.Fields(first), " ")

@@ -27,11 +27,11 @@ import (
 const (
 	startWithin = 5 * time.Minute
 	within      = 6 * time.Minute
-	podCPU      = .8 // what a pod of web asks for
+	podCPU      = .8 // the request of a pod of web
 )
 
-// pool has nodes of one kind only, so that both sides launch the same, and a budget of one node, so that they take the
-// same steps.
+// pool has nodes of one kind only, so both sides launch the same, and a budget of one node, so they take the same
+// steps.
 const pool = `
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
@@ -77,7 +77,7 @@ spec:
   containers: [{name: main, image: example.invalid/main, resources: {requests: {cpu: "1000"}}}]
 `
 
-// side is a cluster in which one of the controllers goes through the scenario.
+// side is a cluster in which one controller goes through the scenario.
 type side struct {
 	*rig.Rig
 	t          *testing.T
@@ -86,7 +86,7 @@ type side struct {
 	mu         sync.Mutex // of events
 }
 
-// begin starts a cluster and a controller, which is ended with the test.
+// begin starts a cluster and a controller, which ends with the test.
 func begin(t *testing.T, program func(rig.Options) rig.Program, install func(context.Context, *rig.Rig) error) *side {
 	t.Helper()
 	options, err := rig.FromEnv()
@@ -128,7 +128,7 @@ func (s *side) must(err error) {
 	}
 }
 
-// listen counts the events that are sent from now on by a controller of nodes.
+// listen counts the events that a controller of nodes sends from now on.
 func (s *side) listen() {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -149,7 +149,7 @@ func (s *side) listen() {
 	s.t.Cleanup(func() { cancel(); events.Stop(); running.Wait() })
 }
 
-// scenario is what both sides go through.
+// scenario plays what both sides go through.
 func (s *side) scenario() {
 	for _, step := range []struct {
 		what string
@@ -218,8 +218,8 @@ func (s *side) claims() []karpenterv1.NodeClaim {
 	return claims.Items
 }
 
-// keepApart has the ReplicaSet keep two pods of two nodes when it drops the others: one node is empty then, and one
-// too many.
+// keepApart makes the ReplicaSet keep two pods on two nodes when it drops the others. Then one node is empty, and one
+// is too many.
 func (s *side) keepApart() {
 	s.t.Helper()
 	var all corev1.PodList
@@ -233,8 +233,8 @@ func (s *side) keepApart() {
 	}
 }
 
-// stands waits until so many claims of a round are all that there is, each with a node that is initialized, and so
-// many pods of web run.
+// stands waits until the only claims are nodes claims of the round, each with an initialized node, and the only pods
+// of web are pods running ones.
 func (s *side) stands(round string, nodes, pods int) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("%d nodes of round %s and %d pods", nodes, round, pods),
@@ -275,7 +275,7 @@ func (s *side) told(event string) {
 	})
 }
 
-// scrape waits for a scrape in which the cluster is as large as it is: Karpenter's gauges follow some seconds late.
+// scrape waits for a scrape with the cluster's true size: Karpenter's gauges are some seconds late.
 func (s *side) scrape(nodes, waiting float64) (families map[string]Family) {
 	s.t.Helper()
 	want := map[string]float64{"karpenter_cluster_state_node_count": nodes,
@@ -317,7 +317,7 @@ func (s *side) scrape(nodes, waiting float64) (families map[string]Family) {
 	return families
 }
 
-// cpu is the sum of a family's series that are about CPUs.
+// cpu returns the sum of a family's series about CPUs.
 func cpu(f Family) (sum float64) {
 	for _, series := range f.Series {
 		if series.Labels["resource_type"] == "cpu" {
@@ -363,8 +363,8 @@ func joiner(t *testing.T) *Run {
 		func(ctx context.Context, r *rig.Rig) error { return r.Install(ctx) })
 }
 
-// gone has a controller go through the scenario. With -keep what it has shown is kept in a file, and read from there
-// when that is there already: for work on the explanations.
+// gone runs the scenario with a controller. With -keep the output is kept in a file, and read from there if that
+// exists already: for work on the explanations.
 func gone(t *testing.T, name string, program func(rig.Options) rig.Program,
 	install func(context.Context, *rig.Rig) error) *Run {
 	t.Helper()

@@ -38,8 +38,8 @@ func read(t *testing.T, path string) string {
 }
 
 // K-08 to K-11, K-14 to K-16, K-18, K-19: one scenario, first with Karpenter's controller and then with Joiner.
-// Metrics, events, tables and messages of the log are compared; what differs is explained, and what is explained
-// differs.
+// Metrics, events, tables and messages of the log are compared. Every difference has an explanation, and every
+// explanation a difference.
 func TestK08_OneScenarioOnBothSides(t *testing.T) {
 	explanations, err := ReadExplanations(read(t, "testdata/differences.txt"))
 	if err != nil {
@@ -95,7 +95,7 @@ func TestK08_OneScenarioOnBothSides(t *testing.T) {
 	}
 }
 
-// sameColumns reports whether two headings name the same; in the wide table of NodeClaims the order is another one
+// sameColumns reports whether two headings have the same columns; the wide table of NodeClaims has another order
 // (V-14).
 func sameColumns(a, b string) bool {
 	return slices.Equal(slices.Sorted(strings.FieldsSeq(a)), slices.Sorted(strings.FieldsSeq(b)))
@@ -111,7 +111,7 @@ func firstDifference(a, b string) string {
 	return "one is longer"
 }
 
-// K-14: each reason that Karpenter has a name for is in the table of events.
+// K-14: each reason for which Karpenter has a name is in the table of events.
 func TestK14_EachReasonOfKarpentersIsInTheTable(t *testing.T) {
 	t.Parallel()
 	events := read(t, "testdata/events.txt")
@@ -142,7 +142,7 @@ func TestK14_EachReasonOfKarpentersIsInTheTable(t *testing.T) {
 
 var declared = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
 
-// testsOf are the tests of the repository, with the directories that they are in.
+// testsOf returns the tests of the repository, with their directories.
 func testsOf(t *testing.T) map[string]string {
 	t.Helper()
 	tests := map[string]string{}
@@ -171,8 +171,8 @@ func scraped(t *testing.T, text string) *Run {
 	return &Run{Rest: families, End: families}
 }
 
-// K-08: the comparison sees what differs: a metric that one side has not, a type, a label, a value of a label, a
-// value; and nothing in what is new in each run.
+// K-08: the comparison sees what differs: a metric that one side does not have, a type, a label, a value of a label, a
+// value. It ignores what is new in each run.
 func TestK08_WhatDiffersIsSeen(t *testing.T) {
 	t.Parallel()
 	theirs := scraped(t, `# TYPE karpenter_a counter
@@ -226,8 +226,8 @@ joiner_own 1
 	}
 }
 
-// K-14, K-18: a list that says of something that the run shows it, that a test does, or that it is never told, is held
-// to it.
+// K-14, K-18: a list says that the run shows something, that a test shows it, or that it is never told. Each of these
+// statements is checked.
 func TestK14_AListIsHeldToWhatIsTold(t *testing.T) {
 	t.Parallel()
 	all, err := ReadTold(

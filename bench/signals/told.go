@@ -6,22 +6,21 @@ import (
 	"strings"
 )
 
-// Told is one thing that Karpenter tells, and how it is known that Joiner tells it too.
+// Told is one thing that Karpenter tells, and how we know that Joiner tells it too.
 type Told struct {
 	What string // an event as "Reason Type Kind", or a message of Karpenter's log
-	Ours string // Joiner's message; of events the same as What
+	Ours string // Joiner's message; for events the same as What
 	How  string // see below
 }
 
-// How a thing is known to be told: a run of the scenario shows it, or a test does, whose name it is; or it is not, and
-// why.
+// Values of How: ByRun if a run of the scenario shows it; the name of a test that shows it; or Never, and why Joiner
+// does not tell it.
 const (
 	ByRun = "run"
 	Never = "never: "
 )
 
-// ReadTold reads lines WHAT | OURS | HOW; without the middle, ours is the same. Lines that begin with # are for
-// readers.
+// ReadTold reads lines WHAT | OURS | HOW; without OURS, it is the same as WHAT. Lines that begin with # are comments.
 func ReadTold(text string) (all []Told, err error) {
 	for i, line := range strings.Split(text, "\n") {
 		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
@@ -43,7 +42,8 @@ func ReadTold(text string) (all []Told, err error) {
 	return all, nil
 }
 
-// Faults are what of a list does not hold: that a run of Joiner's has shown it, that there is such a test.
+// Faults returns what is wrong in a list: Joiner's run did not show an entry, or shows it although the list says
+// never, or a test does not exist.
 func Faults(all []Told, shown map[string]int, tests map[string]string) (faults []string) {
 	for _, t := range all {
 		_, named := tests[t.How]
@@ -59,7 +59,7 @@ func Faults(all []Told, shown map[string]int, tests map[string]string) (faults [
 	return faults
 }
 
-// Unlisted are what was shown and is not in a list.
+// Unlisted returns what was shown and is not in a list, in alphabetical order.
 func Unlisted(all []Told, shown map[string]int) (missing []string) {
 	for what := range shown {
 		if !slices.ContainsFunc(all, func(t Told) bool { return t.What == what }) {

@@ -23,7 +23,7 @@ func start(t *testing.T) *cluster {
 	return startWith(t, func(*rig.Options) {})
 }
 
-// startWith is start with further options.
+// startWith is start with other options.
 func startWith(t *testing.T, more func(*rig.Options)) *cluster {
 	t.Helper()
 	options, err := rig.FromEnv()
@@ -73,7 +73,7 @@ func (c *cluster) claims() []karpenterv1.NodeClaim {
 }
 
 // madeBy returns a claim of the pool full whose instance Karpenter launched, or Joiner. Karpenter names its simulated
-// machines kwok-<claim>-<something>, Joiner as the claim.
+// machines kwok-<claim>-<something>; Joiner names them like the claim.
 func (c *cluster) madeBy(karpenter bool) karpenterv1.NodeClaim {
 	c.t.Helper()
 	for _, claim := range c.claims() {
@@ -86,8 +86,8 @@ func (c *cluster) madeBy(karpenter bool) karpenterv1.NodeClaim {
 	return karpenterv1.NodeClaim{}
 }
 
-// replace deletes a claim and waits until claim and node are gone and its pods run elsewhere: whoever runs the cluster
-// now ends what the other has made.
+// replace deletes a claim and waits until claim and node are gone and its pods run elsewhere: the present controller
+// ends what the other one has made.
 func (c *cluster) replace(maker string, claim karpenterv1.NodeClaim) {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -113,7 +113,7 @@ func (c *cluster) replace(maker string, claim karpenterv1.NodeClaim) {
 	c.onePerClaim()
 }
 
-// onePerClaim demands that claims and nodes belong together one to one, and that all are in order.
+// onePerClaim demands that claims and nodes correspond one to one, and that all are in order.
 func (c *cluster) onePerClaim() {
 	c.t.Helper()
 	look := func(ctx context.Context) (bool, string, error) {

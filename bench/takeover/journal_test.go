@@ -16,14 +16,14 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// journal writes down what happens to NodeClaims and Nodes, from watches: nothing that comes and goes between two
-// looks is missed.
+// journal records from watches what happens to NodeClaims and Nodes. So it misses nothing that comes and goes between
+// two looks.
 type journal struct {
 	stop func()
 	mu   sync.Mutex
-	// fleet are the objects that there are, by kind, name and UID.
+	// fleet has the present objects, by kind, name and UID.
 	fleet map[string]bool
-	// disturbed are the events since the last call of take that a takeover must not cause.
+	// disturbed has the events since the last call of take that a takeover must not cause.
 	disturbed []string
 	broken    error // the watches'
 }
@@ -71,8 +71,7 @@ func identity(object client.Object) string {
 	return fmt.Sprintf("%T %s %s", object, object.GetName(), object.GetUID())
 }
 
-// rewatch goes on with a new journal over a change of the CRDs, which ends watches. Nothing may have happened in
-// between.
+// rewatch changes the CRDs, which ends watches, and goes on with a new journal. Nothing may have happened in between.
 func (c *cluster) rewatch(change func(context.Context) error) {
 	c.t.Helper()
 	c.stop()
@@ -109,7 +108,7 @@ func (j *journal) write(event watch.Event) {
 	}
 }
 
-// disturbance says what an event does to a fleet that was to be left alone; "" for nothing.
+// disturbance returns how an event disturbs a fleet that must be left alone, or "".
 func disturbance(kind watch.EventType, object client.Object) string {
 	switch {
 	case kind == watch.Added:

@@ -18,15 +18,15 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// stays is the annotation of ours that stays on NodeClaims and their nodes, and means nothing to Karpenter: by it a
-// later start of Joiner's knows its own.
+// stays is our annotation that stays on NodeClaims and their nodes, and means nothing to Karpenter. By it a later
+// Joiner recognises its own.
 const stays = "joiner.sh/launched-with"
 
-// ledger follows every NodeClaim and Node through all changes of controllers, from watches that begin anew when a
-// change of definitions ends them.
+// ledger follows every NodeClaim and Node through all changes of controllers. When a change of definitions ends its
+// watches, it starts new ones.
 type ledger struct {
 	mu sync.Mutex
-	// claims are those that there ever were, by name; hosts are the nodes of each, by UID.
+	// claims has all that ever existed, by name; hosts are the nodes of each, by UID.
 	claims map[string]*entry
 	hosts  map[string]map[string]bool
 	gone   map[string]bool // nodes, by the name of their claim
@@ -45,7 +45,7 @@ func newLedger() *ledger {
 		owner: map[string]string{}}
 }
 
-// lost are the claims whose node went, though nobody was removing them.
+// lost returns the claims whose node went although nobody was removing them.
 func (l *ledger) lost() (names []string) {
 	for host := range l.gone {
 		if known := l.claims[host]; known == nil || !known.going {
@@ -66,7 +66,7 @@ func openLedger(t *testing.T, api client.WithWatch) *ledger {
 		running.Go(func() {
 			for ctx.Err() == nil {
 				if err := l.follow(ctx, api, list); err != nil {
-					select { // definitions are being changed
+					select { // definitions are changing
 					case <-ctx.Done():
 					case <-time.After(200 * time.Millisecond):
 					}
@@ -187,8 +187,8 @@ func (r *release) settledWatches() {
 	r.must(err)
 }
 
-// settled demands that in the end each claim has one node, that every node that went had a claim that was being
-// removed, and that there was something to see.
+// settled demands that in the end each claim has one node, that the claim of each lost node was being removed, and
+// that there was something to see.
 func (r *release) settled() {
 	r.t.Helper()
 	r.onePerClaim()
@@ -238,7 +238,7 @@ func (r *release) nothingOfOurs() {
 	}
 }
 
-// What the ledger is for: it must not take everything.
+// The ledger must not accept everything.
 func TestTheLedgerFindsWhatGoesWrong(t *testing.T) {
 	t.Parallel()
 	named := func(name string) metav1.ObjectMeta {

@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// K-26: beside a Karpenter that acts, and with rights to read only, Joiner tells what it would do. The audit log has
-// nothing but reads of it.
+// K-26: beside an active Karpenter, and with rights to read only, Joiner tells what it would do. The audit log has
+// only reads by Joiner.
 func TestK26_ObservedBesideKarpenter(t *testing.T) {
 	t.Parallel()
 	c := startWith(t, func(o *rig.Options) { o.Audit = true })
@@ -78,7 +78,7 @@ func TestK26_ObservedBesideKarpenter(t *testing.T) {
 	}
 }
 
-// readRights are the rights of Joiner's role, as far as they read.
+// readRights returns those rights of Joiner's role that only read.
 func readRights(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -119,7 +119,7 @@ func (c *cluster) until(of *rig.Controller, what string, is func(map[string]floa
 	}))
 }
 
-// metricsOf returns what a controller serves, by series; nothing when it does not answer.
+// metricsOf returns a controller's metrics by series, or nothing if it does not answer.
 func metricsOf(c *cluster, of *rig.Controller) map[string]float64 {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet,

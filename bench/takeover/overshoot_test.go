@@ -16,8 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// chart is what Karpenter's charts pass beside the addresses, in their default values. AWS's chart gives all gates a
-// value.
+// chart returns what Karpenter's charts pass by default, besides addresses. AWS's chart gives all gates a value.
 func chart() []string {
 	return []string{
 		"KARPENTER_SERVICE=karpenter", "LOG_LEVEL=info", "MEMORY_LIMIT=1073741824", "CPU_REQUESTS=1000",
@@ -27,8 +26,8 @@ func chart() []string {
 	}
 }
 
-// overshot is a pool whose limit Karpenter does not keep to in one batch, with a budget of one node; and objects that
-// have no effect under the gates of the chart.
+// overshot is a pool whose limit Karpenter exceeds in one batch, with a budget of one node, and objects that have no
+// effect under the chart's gates.
 const overshot = `
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
@@ -69,8 +68,8 @@ const alone = `
 
 const overshotNodes = 12
 
-// L-40, P-34: Joiner takes a cluster over in which Karpenter has launched 12 nodes at a limit of 3, with the settings
-// of Karpenter's chart. Nothing is drained at once; the pool says what will happen; then the nodes go one at a time,
+// L-40, P-34: in a cluster, Karpenter has launched 12 nodes at a limit of 3. Joiner takes over, with the settings of
+// Karpenter's chart. Nothing is drained at once, and the pool says what will happen. Then the nodes go one at a time,
 // as the budget says. What had no effect under Karpenter has none.
 func TestTakeoverOfAPoolAboveItsLimit(t *testing.T) {
 	t.Parallel()
@@ -99,8 +98,8 @@ func TestTakeoverOfAPoolAboveItsLimit(t *testing.T) {
 	c.controlledBy(program, c.comesDown)
 }
 
-// comesDown waits until the pool is at its limit, and demands that it is told first, and that never more than one node
-// goes.
+// comesDown waits until the pool is at its limit. It demands that the pool says so first, and that never more than one
+// node goes at once.
 func (c *cluster) comesDown() {
 	c.t.Helper()
 	told, most := false, 0
@@ -148,7 +147,7 @@ func (c *cluster) comesDown() {
 	c.dormant()
 }
 
-// grace waits until the first start has written until when it holds (K-27), and returns that.
+// grace waits until Joiner has written the end of the first start's grace (K-27), and returns it.
 func (c *cluster) grace() (until time.Time) {
 	c.t.Helper()
 	c.must(c.Eventually(c.t.Context(), within, "the ConfigMap of the first start",

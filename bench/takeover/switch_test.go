@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// roundsEnv is how many times the cluster goes there and back: 3 without.
+	// roundsEnv names how many times the cluster goes there and back; the default is 3.
 	roundsEnv = "JOINER_SWITCH_ROUNDS"
 	helmEnv   = "JOINER_HELM4"
-	// space is the namespace of Karpenter's release, name what it is called.
+	// space is the namespace of Karpenter's release, and name its name.
 	space, name = "karpenter", "karpenter"
 	// phase is how long pods come and go under each controller.
 	phase = 20 * time.Second
@@ -46,7 +46,7 @@ settings:
   featureGates: {nodeRepair: false, spotToSpotConsolidation: false, staticCapacity: false, capacityBuffer: false}
 `
 
-// tight is a pool above whose limit Karpenter launches in one batch, with a budget of one node at a time.
+// tight is a pool whose limit Karpenter exceeds in one batch, with a budget of one node at a time.
 const tight = `
 ---
 apiVersion: karpenter.sh/v1
@@ -71,8 +71,8 @@ const ontight = `
       tolerations: [{key: example.com/tight, operator: Exists}]
       nodeSelector: {example.com/pool: tight}`
 
-// release is the release of Karpenter's chart in a cluster, which Joiner's chart upgrades and Karpenter's upgrades
-// again. No pod of it runs: the test runs the program that its Deployment describes, with its variables, arguments and
+// release is the release of Karpenter's chart in a cluster. It is upgraded to Joiner's chart, and back to Karpenter's.
+// No pod of it runs: the test runs the program that its Deployment describes, with its variables, arguments and
 // rights.
 type release struct {
 	*cluster
@@ -81,9 +81,9 @@ type release struct {
 	running             *rig.Controller
 }
 
-// K-31, K-23, K-24: while pods come and go, a release of Karpenter's chart is upgraded to Joiner's with its own file
-// of values, and back, several times. What was foretold happens, and nothing else: no machine is lost, none is
-// launched twice, nothing drifts.
+// K-31, K-23, K-24: while pods come and go, a release of Karpenter's chart is upgraded to Joiner's, with its own file
+// of values, and back, several times. Only what was foretold happens: no machine is lost, none is launched twice,
+// nothing drifts.
 func TestK31_ThereAndBackUnderLoad(t *testing.T) {
 	t.Parallel()
 	r := startRelease(t)
@@ -141,7 +141,7 @@ func startRelease(t *testing.T) *release {
 	return r
 }
 
-// module is where Karpenter's module lies.
+// module returns the directory of Karpenter's module.
 func module(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
@@ -152,7 +152,7 @@ func module(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// runs runs a program of ours or Helm's as the admin, and wants it to end with one of these codes.
+// runs runs a program of ours or Helm as the admin. want says which exit codes are right.
 func (r *release) runs(path string, want func(code int) bool, args ...string) string {
 	r.t.Helper()
 	command := r.Cluster.Program(r.t.Context(), path, args...)
@@ -167,7 +167,7 @@ func (r *release) runs(path string, want func(code int) bool, args ...string) st
 
 func zero(code int) bool { return code == 0 }
 
-// findings are the codes of joinerctl that are no failure.
+// findings reports whether a code of joinerctl is no failure.
 func findings(code int) bool { return code < 2 }
 
 // upgrade installs or upgrades the release of the program to a chart.
@@ -181,7 +181,7 @@ func (r *release) joinerctl(args ...string) string {
 	return r.runs(os.Getenv(joinerctlEnv), findings, append(args, "--kubeconfig", r.Cluster.AdminKubeconfig())...)
 }
 
-// described is the program that the Deployment of the release describes.
+// described returns the program that the Deployment of the release describes.
 func (r *release) described(called, path string, more ...string) rig.Program {
 	r.t.Helper()
 	var d appsv1.Deployment
@@ -215,8 +215,8 @@ func (r *release) described(called, path string, more ...string) rig.Program {
 		}}
 }
 
-// takesOver starts the program of the release beside the one that runs, as a Deployment does, ends the latter, and
-// waits until the new one leads. It demands that the new one does not lead before.
+// takesOver starts the release's program beside the running one, as a Deployment does. Then it ends the old one and
+// waits until the new one leads. The new one must not lead before.
 func (r *release) takesOver(called, path string, more ...string) {
 	r.t.Helper()
 	before := r.holder()
@@ -241,7 +241,7 @@ func (r *release) takesOver(called, path string, more ...string) {
 		now := r.holder()
 		return now != "" && now != before, "the lease is held by " + now, nil
 	}))
-	// A figure to be read: a lease that was not given back runs out after 15 s, and how soon that is seen depends on
+	// This is only a figure: a lease that was not released expires after 15 s, and how soon that is seen depends on
 	// the machine.
 	r.t.Logf("%s leads, %s after the other one ended", called, time.Since(ended).Round(100*time.Millisecond))
 }
@@ -255,7 +255,7 @@ func (r *release) tail(of *rig.Controller) {
 	r.t.Logf("the end of %s:\n%s", of.Log(), strings.Join(lines[max(0, len(lines)-40):], "\n"))
 }
 
-// holder is who holds the lease; "" for nobody.
+// holder returns who holds the lease, or "".
 func (r *release) holder() string {
 	r.t.Helper()
 	var lease coordinationv1.Lease
@@ -269,8 +269,8 @@ func (r *release) holder() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// toJoiner is the switch as docs/takeover.md has it: definitions get to a release of ours, then the release is
-// upgraded, the first time with Karpenter's own file of values, later with what the release has.
+// toJoiner switches as docs/takeover.md says: definitions move to a release of ours, then the release is upgraded. The
+// first time that is with Karpenter's own file of values, later with the release's values.
 func (r *release) toJoiner(round int) {
 	r.t.Helper()
 	r.joinerctl("takeover", "adopt-crds", "--release", "joiner-crds", "--release-namespace", space)
@@ -291,8 +291,8 @@ func (r *release) toJoiner(round int) {
 	r.takesOver("joiner", r.options.Joiner)
 }
 
-// back is the way back: what Karpenter cannot read is patched while Joiner runs, and nothing is left for it to find;
-// then the release is upgraded to Karpenter's chart, or rolled back, and its definitions are applied.
+// back goes back. While Joiner runs, what Karpenter cannot read is patched, and the check finds nothing more. Then the
+// release is upgraded to Karpenter's chart, or rolled back, and its definitions are applied.
 func (r *release) back(round int) {
 	r.t.Helper()
 	r.joinerctl("takeover", "check", "--back", "--fix", "--yes")
@@ -309,8 +309,8 @@ func (r *release) back(round int) {
 	r.nothingOfOurs()
 }
 
-// foretold asks the check and a process that only observes what would be done, while Karpenter leads. It returns how
-// many nodes of the pool tight the check says that Joiner removes.
+// foretold asks, while Karpenter leads, the check and a process that only observes what would be done. It returns how
+// many nodes of the pool tight Joiner will remove, according to the check.
 func (r *release) foretold() int {
 	r.t.Helper()
 	var said struct {
@@ -345,7 +345,7 @@ func (r *release) foretold() int {
 	return removed
 }
 
-// comesTrue waits until the pool tight has lost as many nodes as were foretold, and is at its limit.
+// comesTrue waits until the pool tight has lost as many nodes as foretold, and is at its limit.
 func (r *release) comesTrue(removed int) {
 	r.t.Helper()
 	r.must(r.Eventually(r.t.Context(), within, "the pool tight at its limit",
@@ -363,7 +363,7 @@ func (r *release) comesTrue(removed int) {
 	}
 }
 
-// underLoad has pods come and go until stop is called.
+// underLoad makes pods come and go until stop is called.
 func (r *release) underLoad() (stop func()) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	done := make(chan struct{})
@@ -414,7 +414,7 @@ func (r *release) allOf(app string, n int) {
 		}))
 }
 
-// hashesAreEqual demands that the claims of a pool have its hash, where neither is being changed.
+// hashesAreEqual demands that the claims of a pool have its hash, if neither is being changed.
 func (r *release) hashesAreEqual() {
 	r.t.Helper()
 	const hash, version = karpenterv1.Group + "/nodepool-hash", karpenterv1.Group + "/nodepool-hash-version"
@@ -439,7 +439,7 @@ func (r *release) hashesAreEqual() {
 	}
 }
 
-// ends sets how many pods there are, and waits until those run that there is room for: the pool tight is at its limit.
+// ends sets the number of pods, and waits until all with room run: the pool tight is at its limit.
 func (r *release) ends(plain, each int) {
 	r.t.Helper()
 	r.must(r.Apply(r.t.Context(), deployment("plain", plain, "")+deployment("apart", each, apart)))

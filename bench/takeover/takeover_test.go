@@ -20,10 +20,10 @@ import (
 const (
 	startWithin = 5 * time.Minute
 	within      = 3 * time.Minute
-	// settled is how old machines are before the other controller starts. Those that are younger than half a minute
-	// are not judged by the comparison of instances and claims, which both make at their start.
+	// settled is how old machines are before the other controller starts. Both controllers compare instances and
+	// claims at their start, but do not judge those younger than half a minute.
 	settled = 35 * time.Second
-	// calm is how long a fleet is watched under its new controller: several rounds of everything that either does.
+	// calm is how long a fleet is watched under its new controller: several rounds of everything that either one does.
 	calm = 45 * time.Second
 )
 
@@ -36,8 +36,8 @@ type cluster struct {
 	log     string // path of that of the controller that runs
 }
 
-// P-34, D-06: Karpenter runs a cluster and stops; Joiner goes on with the nodes as they are, launches more and ends
-// some of Karpenter's; then Karpenter does the same with Joiner's.
+// P-34, D-06: Karpenter runs a cluster and stops. Joiner goes on with the nodes as they are, launches more and ends
+// some of Karpenter's. Then Karpenter does the same with Joiner's.
 func TestTakeoverAndHandBack(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -66,8 +66,8 @@ func TestTakeoverAndHandBack(t *testing.T) {
 	})
 }
 
-// pools are two: one as plain as can be, and one that uses every part of the template that the drift hash covers.
-// Nodes in use are not consolidated: which nodes are the cheapest is not what is asked here.
+// pools are two: a plain one, and one that uses every part of the template that the drift hash covers. Nodes in use
+// are not consolidated: this test is not about the cheapest nodes.
 const pools = `
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
@@ -113,7 +113,7 @@ const apart = `
       tolerations: [{key: example.com/own, operator: Exists}, {key: example.com/other, operator: Exists}]
       nodeSelector: {example.com/team: a, example.com/role: front}`
 
-// workload sets how many pods there are, of which some need a node each in the pool full, and waits until all run.
+// workload sets the number of plain pods, and of those that need a node each in the pool full. It waits until all run.
 func (c *cluster) workload(plain, each int) {
 	c.t.Helper()
 	c.must(c.Apply(c.t.Context(), deployment("plain", plain, "")+deployment("apart", each, apart)))
@@ -150,8 +150,8 @@ spec:
 `, name, replicas, spec)
 }
 
-// controlledBy does something while a controller runs. Karpenter does not handle SIGTERM, so that either is killed:
-// what a controller leaves behind must do whenever it ends.
+// controlledBy does something while a controller runs. Karpenter does not handle SIGTERM, so both are killed: whenever
+// a controller ends, what it leaves behind must suffice.
 func (c *cluster) controlledBy(program rig.Program, do func()) {
 	c.t.Helper()
 	c.t.Logf("%s runs", program.Name)

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/peer"
 )
 
-// joinerctlEnv names the program that asks, and framesEnv a folder for what it shows, for whoever wants to look.
+// joinerctlEnv names the program that asks, and framesEnv a folder for its output, for people who want to see it.
 const (
 	joinerctlEnv = "JOINER_JOINERCTL"
 	framesEnv    = "JOINER_FRAMES"
@@ -31,7 +31,7 @@ metadata: {name: huge, namespace: default}
 spec: {containers: [{name: main, image: example.invalid/main, resources: {requests: {cpu: '900'}}}]}
 `
 
-// top is what is looked at of the answer.
+// top is what the test checks in the answer.
 type top struct {
 	Items []struct {
 		Name, Pool, State string
@@ -51,8 +51,8 @@ type top struct {
 	}
 }
 
-// U-05, U-20: of a cluster that Karpenter's own controller runs, top and status
-// say which nodes there are, what runs on them, which pool has how many, and what waits.
+// U-05, U-20: in a cluster that Karpenter's own controller runs, top and status show the nodes, what runs on them, how
+// many each pool has, and what waits.
 func TestU05_TopWhereKarpenterDecides(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -100,7 +100,7 @@ func TestU05_TopWhereKarpenterDecides(t *testing.T) {
 	})
 }
 
-// asked is what joinerctl prints, which ends with 0 or 1.
+// asked returns what joinerctl prints; it must end with 0 or 1.
 func (c *cluster) asked(args ...string) []byte {
 	c.t.Helper()
 	var out, failures bytes.Buffer

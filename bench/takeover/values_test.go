@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts/chartstest"
 )
 
-// K-20: the table of the values of Karpenter's charts is right about the chart for KWOK: each key that it has, with
-// its default, and no other.
+// K-20: the table of the values of Karpenter's charts is right about the chart for KWOK: it has exactly the chart's
+// keys, with their defaults.
 func TestK20_TheTableHasWhatTheChartHas(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(module(t), "kwok", "charts", "values.yaml"))
@@ -54,7 +54,7 @@ func TestK20_TheTableHasWhatTheChartHas(t *testing.T) {
 	}
 }
 
-// taken takes a value out of a file of values.
+// taken removes a value from a file of values, and returns it.
 func taken(values map[string]any, path []string) (any, bool) {
 	value, is := values[path[0]]
 	if len(path) == 1 || !is {
@@ -68,7 +68,7 @@ func taken(values map[string]any, path []string) (any, bool) {
 	return taken(inner, path[1:])
 }
 
-// leaves are the names of what is left in a file of values.
+// leaves returns the names of what is left in a file of values.
 func leaves(values map[string]any) (names []string) {
 	for name, value := range values {
 		if inner, isMap := value.(map[string]any); isMap {

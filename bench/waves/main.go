@@ -1,5 +1,5 @@
-// Command waves says what a model of kube-scheduler makes of Joiner's plans (B-16): how many nodes are launched where
-// so many were planned, in how many waves, at which price. It starts no control plane, and takes seconds. See
+// Command waves plays Joiner's plans with a model of kube-scheduler (B-16). It prints how many nodes were planned and
+// how many were launched, in how many waves, at which price. It starts no control plane, and takes seconds. See
 // docs/benchmarks.md.
 package main
 
@@ -99,7 +99,7 @@ func play(name string, input, seeds uint64, costs joiner.Costs, c waves.Config,
 	return sum, nil
 }
 
-// sums are what several plays came to.
+// sums adds up the results of several plays.
 type sums struct {
 	plays, planned, launched, waves, most, left int
 	price, plannedPrice, seconds                float64

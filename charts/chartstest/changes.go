@@ -13,11 +13,11 @@ type Change struct {
 	Value any
 	// With are the values without which this one has no effect.
 	With map[string]any
-	// Served are the kinds without which it has none.
+	// Served are the kinds without which it has no effect.
 	Served Served
 }
 
-// Set are the values with which the chart of the change is rendered: those that it always needs, and those of the
+// Set returns the values with which the chart of the change is rendered: those that it always needs, and those of the
 // change.
 func (c Change) Set(chart string) map[string]any {
 	set := c.Before(chart)
@@ -25,19 +25,19 @@ func (c Change) Set(chart string) map[string]any {
 	return set
 }
 
-// Before are the same values without the change.
+// Before returns the same values without the change.
 func (c Change) Before(chart string) map[string]any {
 	set := Needed(chart)
 	maps.Copy(set, c.With)
 	return set
 }
 
-// Charts are all charts.
+// Charts returns all charts.
 func Charts() []string {
 	return []string{charts.Joiner, charts.Operator, charts.Guest, charts.Webhook, charts.CRDs}
 }
 
-// Needed are values that a chart cannot be rendered without.
+// Needed returns values that a chart cannot be rendered without.
 func Needed(chart string) map[string]any {
 	switch chart {
 	case charts.Joiner:
@@ -51,8 +51,8 @@ func Needed(chart string) map[string]any {
 	return map[string]any{}
 }
 
-// Changes returns a change of every value of a chart. tools/helm holds the list to the schemas: none is missing,
-// and each changes what comes out.
+// Changes returns a change of every value of a chart. tools/helm compares the list with the schemas: no value is
+// missing, and each change changes the rendered chart.
 func Changes(chart string) []Change {
 	switch chart {
 	case charts.Joiner:
@@ -78,7 +78,7 @@ func Changes(chart string) []Change {
 
 func annotations() map[string]any { return map[string]any{"example.com/owner": "platform"} }
 
-// serves is what a cluster has with the operator of Prometheus.
+// serves returns a kind that a cluster serves if it has the operator of Prometheus.
 func serves(kind string) Served { return Served{"monitoring.coreos.com/v1/" + kind} }
 
 // common are the values that all programs have.
@@ -152,7 +152,8 @@ func ofEC2() []Change {
 	return all
 }
 
-// ofTakeover are the values that the chart has for releases of Karpenter's chart, except those of the next two.
+// ofTakeover are the values that the chart has for releases of Karpenter's chart, except those of the next two
+// functions.
 func ofTakeover() []Change {
 	monitor := serves("ServiceMonitor")
 	scraped := map[string]any{"serviceMonitor.enabled": true}

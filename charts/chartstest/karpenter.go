@@ -3,15 +3,16 @@ package chartstest
 // Key is a value of Karpenter's charts, and what the chart joiner makes of it (K-20).
 type Key struct {
 	Path string
-	// Default is that of the chart for AWS at 1.14, as JSON; KWOK that of the chart for KWOK at 1.15, where it has one
-	// of its own, and "-" where it does not have the key.
+	// Default is the default of the chart for AWS at 1.14, as JSON. KWOK is the default of the chart for KWOK at 1.15
+	// if it differs, and "-" if that chart does not have the key.
 	Default, KWOK string
-	// In is the object that shows the value of Changes, and Shows is how, in one of its lines.
+	// In is the object that shows the value of Changes, and Shows is a part of the line that shows it.
 	In, Shows string
 }
 
-// KarpentersKeys are the values of Karpenter's charts: facts about them, and nothing of their templates. A test of the
-// module bench compares them with the chart for KWOK. controller.image is apart: what stands there is Karpenter's.
+// KarpentersKeys returns the values of Karpenter's charts. They are facts about the charts, and nothing of their
+// templates. A test of the module bench compares them with the chart for KWOK. controller.image is not among them,
+// since it is Karpenter's own image.
 func KarpentersKeys() []Key {
 	all := karpentersSettings()
 	for _, part := range [][]Key{karpentersNames(), karpentersPods(), karpentersContainer()} {

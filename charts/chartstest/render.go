@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts"
 )
 
-// Namespace is that of the releases that are rendered.
+// Namespace is the namespace of the releases that are rendered.
 const Namespace = "hcp-a"
 
 // Release is the name of the releases that are rendered, unless another one is asked for.
@@ -30,7 +30,7 @@ type Served []string
 // Has is .Capabilities.APIVersions.Has of Helm.
 func (s Served) Has(version string) bool { return slices.Contains(s, version) }
 
-// Nested are values by their path, such as aws.region, as Helm gets them from a file.
+// Nested takes values by their path, such as aws.region, and returns them as Helm gets them from a file.
 func Nested(set map[string]any) map[string]any {
 	nested := map[string]any{}
 	for name, value := range set {
@@ -47,8 +47,8 @@ func Nested(set map[string]any) map[string]any {
 	return nested
 }
 
-// over puts values over those of a chart, as Helm does: maps are merged, anything else is replaced, and null takes
-// away.
+// over puts values over those of a chart, as Helm does: maps are merged, anything else is replaced, and null removes a
+// value.
 func over(own, given map[string]any) map[string]any {
 	all := maps.Clone(own)
 	for name, value := range given {

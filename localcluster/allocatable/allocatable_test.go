@@ -30,15 +30,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
 )
 
-// strict makes the decoder of the kubelet, for which a field that it does not know is an error; once, since it is
-// large.
+// strict returns the kubelet's decoder, which refuses unknown fields. It is made once, since it is large.
 var strict = sync.OnceValues(func() (*serializer.CodecFactory, error) {
 	_, codecs, err := scheme.NewSchemeAndCodecs(serializer.EnableStrict)
 	return codecs, err
 })
 
-// decode reads a configuration as the kubelet does, with its defaults; those of thresholds are set when it starts,
-// where none is stated.
+// decode reads a configuration as the kubelet does, with its defaults. The kubelet sets default thresholds when it
+// starts, if none is stated.
 func decode(t *testing.T, text []byte) *config.KubeletConfiguration {
 	t.Helper()
 	codecs, err := strict()
@@ -56,12 +55,12 @@ func decode(t *testing.T, text []byte) *config.KubeletConfiguration {
 	return read
 }
 
-// strictly fails when the kubelet does not know what a drop-in has.
+// strictly fails if the kubelet does not know a field of a drop-in.
 func strictly(t *testing.T, s settings) { t.Helper(); decode(t, written(t, s)) }
 
-// reservation is what a kubelet keeps of a node's capacity: the sum of both reservations and of the hard thresholds of
-// memory and disk, each read by the kubelet's own code. The sum itself is a method of a container manager, which no
-// test can have.
+// reservation returns what a kubelet keeps of a node's capacity: the sum of both reservations and of the hard
+// thresholds of memory and disk. The kubelet's own code reads each of them. The sum itself is a method of a container
+// manager, which no test can have.
 func reservation(t *testing.T, c *config.KubeletConfiguration, capacity corev1.ResourceList) corev1.ResourceList {
 	t.Helper()
 	kube, system := maps.Clone(c.KubeReserved), maps.Clone(c.SystemReserved)
@@ -107,7 +106,7 @@ func reservation(t *testing.T, c *config.KubeletConfiguration, capacity corev1.R
 	return sum
 }
 
-// allocatable is what the kubelet's code puts into the status of a node.
+// allocatable returns what the kubelet's code puts into the status of a node.
 func allocatable(t *testing.T, c *config.KubeletConfiguration, cores int, memory, disk int64) corev1.ResourceList {
 	t.Helper()
 	capacity := corev1.ResourceList{
@@ -129,7 +128,7 @@ func allocatable(t *testing.T, c *config.KubeletConfiguration, cores int, memory
 	return node.Status.Allocatable
 }
 
-// kubelets are what a class may say of its kubelets.
+// kubelets returns kubelet settings that a class may have.
 func kubelets() map[string]*awsv1.KubeletConfiguration {
 	return map[string]*awsv1.KubeletConfiguration{
 		"nothing":       nil,
@@ -165,14 +164,14 @@ func kubelets() map[string]*awsv1.KubeletConfiguration {
 	}
 }
 
-// planned is a type with what was planned for a node of it, and what it starts with.
+// planned is an instance type, the node planned for it, and the user data with which it starts.
 type planned struct {
 	info ec2types.InstanceTypeInfo
 	node instancetype.Node
 	user userdata.Node
 }
 
-// plan is what the provider makes of a class and a type, with images of a family.
+// plan plans a node as the provider does: from a class, a type and the family of its images.
 func plan(t *testing.T, class *awsv1.EC2NodeClass, info ec2types.InstanceTypeInfo, family string,
 	settings offering.Settings) planned {
 	t.Helper()
@@ -189,8 +188,8 @@ func plan(t *testing.T, class *awsv1.EC2NodeClass, info ec2types.InstanceTypeInf
 	return planned{info, node, user}
 }
 
-// start returns what the kubelet says that such a node has left for pods, in the units of planning, when it has more
-// memory and disk than was planned with, in bytes.
+// start returns what such a node has left for pods according to the kubelet, in the units of planning. The node has
+// more bytes of memory and disk than planned.
 func (p planned) start(t *testing.T, configure func(*testing.T, *ec2types.InstanceTypeInfo, userdata.Node) settings,
 	more int64) map[string]int64 {
 	t.Helper()
@@ -207,15 +206,15 @@ func (p planned) start(t *testing.T, configure func(*testing.T, *ec2types.Instan
 	return amounts
 }
 
-// images are the families, by the name in classes.
+// images returns how each family configures its kubelet, by the family's name in classes.
 func images() map[string]func(*testing.T, *ec2types.InstanceTypeInfo, userdata.Node) settings {
 	return map[string]func(*testing.T, *ec2types.InstanceTypeInfo, userdata.Node) settings{
 		"AL2023": nodeadm, "Bottlerocket": bottlerocket,
 	}
 }
 
-// E-22: a node that starts with our user data never has less left for pods than the plan says, by the kubelet's own
-// code; and the plan gives nothing away, except thresholds that Bottlerocket drops when others are stated.
+// E-22: a node that starts with our user data never has less left for pods than planned, by the kubelet's own code.
+// And the plan gives nothing away, except thresholds that Bottlerocket drops when others are stated.
 func TestANodeHasWhatWasPlanned(t *testing.T) {
 	t.Parallel()
 	types := ec2test.Types(t)
@@ -241,7 +240,7 @@ func TestANodeHasWhatWasPlanned(t *testing.T) {
 	}
 }
 
-// E-22: the same for all types, with what else of classes and settings decides how many pods a node runs.
+// E-22: the same for all types, and for the other settings that decide how many pods a node runs.
 func TestEveryTypeHasWhatWasPlanned(t *testing.T) {
 	t.Parallel()
 	fabric := []awsv1.NetworkInterface{{InterfaceType: "interface"}, {DeviceIndex: 1, InterfaceType: "efa-only"}}
@@ -274,8 +273,8 @@ func reservedCore() *awsv1.KubeletConfiguration {
 	}
 }
 
-// compare holds what a node has against the plan: never less, and not more either when nothing is to be given away.
-// Shares of memory and disk are rounded by the byte.
+// compare checks that a node has no less than planned and, if exact, no more. Shares of memory and disk are rounded
+// by the byte.
 func compare(t *testing.T, what string, p planned, has map[string]int64, exact bool) {
 	t.Helper()
 	for _, name := range []string{"cpu", "memory", "ephemeral-storage", "pods"} {

@@ -22,8 +22,8 @@ import (
 // settings is a kubelet's configuration, as JSON reads it.
 type settings = map[string]any
 
-// nodeadm is what nodes of AL2023 give their kubelet: nodeadm's own configuration, and that of the user data as a
-// drop-in, which wins key by key.
+// nodeadm returns what nodes of AL2023 give their kubelet: nodeadm's own configuration, and the user data's as a
+// drop-in. The drop-in wins key by key.
 func nodeadm(t *testing.T, info *ec2types.InstanceTypeInfo, node userdata.Node) settings {
 	t.Helper()
 	text, err := userdata.AL2023("", node)
@@ -65,7 +65,7 @@ func nodeadm(t *testing.T, info *ec2types.InstanceTypeInfo, node userdata.Node) 
 	}
 }
 
-// merge is a merge of JSON objects in which the later one wins.
+// merge merges JSON objects; the later one wins.
 func merge(into, from settings) {
 	for key, value := range from {
 		if below, both := into[key].(settings); both {
@@ -78,8 +78,8 @@ func merge(into, from settings) {
 	}
 }
 
-// bottlerocket is what nodes of Bottlerocket give their kubelet: what stands in the settings, and reservations of its
-// own by max-pods. Thresholds that the settings state are all there are.
+// bottlerocket returns what nodes of Bottlerocket give their kubelet: the settings, and reservations of its own by
+// max-pods. If the settings state thresholds, there are no others.
 func bottlerocket(t *testing.T, info *ec2types.InstanceTypeInfo, node userdata.Node) settings {
 	t.Helper()
 	text, err := userdata.Bottlerocket("", node, "")
@@ -118,8 +118,8 @@ func bottlerocket(t *testing.T, info *ec2types.InstanceTypeInfo, node userdata.N
 	return config
 }
 
-// usuallyReserved is what images keep for the kubelet by themselves, in their own arithmetic: hundredths of a percent
-// of the millicores of each range, and MiB by pods.
+// usuallyReserved returns what images reserve for the kubelet by themselves, in their own arithmetic: hundredths of a
+// percent of the millicores of each range, and MiB by pods.
 func usuallyReserved(info *ec2types.InstanceTypeInfo, pods int64) settings {
 	all, reserved := int64(*info.VCpuInfo.DefaultVCpus)*1000, int64(0)
 	from := int64(0)
@@ -133,7 +133,7 @@ func usuallyReserved(info *ec2types.InstanceTypeInfo, pods int64) settings {
 		"ephemeral-storage": "1Gi"}
 }
 
-// addressed is how many pods nodeadm counts with when it reserves memory, whatever the class says.
+// addressed returns how many pods nodeadm assumes when it reserves memory, whatever the class says.
 func addressed(info *ec2types.InstanceTypeInfo) int64 {
 	card := info.NetworkInfo.NetworkCards[*info.NetworkInfo.DefaultNetworkCardIndex]
 	return int64(*card.MaximumNetworkInterfaces)*int64(*info.NetworkInfo.Ipv4AddressesPerInterface-1) + 2

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A line of a test's output gives back what the test saw; any other line gives nothing.
+// From a test's line of output we read back what the test saw; any other line gives nothing.
 func TestWhatATestSawIsReadBack(t *testing.T) {
 	line :=
 		`    world_test.go:200: attack: {"how":"told","by":"the operator","text":"Ready=False \"x\": {braces}","after":1500000000}` +
@@ -52,7 +52,7 @@ func TestTablesOfAttemptsAreRead(t *testing.T) {
 	}
 }
 
-// A-50: every line of both pages is an attempt of the story, with a test, unless it is so by design.
+// A-50: every line of both pages is an attempt of the story with a test, unless it is marked as by design.
 func TestTheStoryHasEveryLineOfThePages(t *testing.T) {
 	for _, name := range []string{"autonode-bypass.md", "control-plane-bypass.md"} {
 		page, err := os.ReadFile(filepath.Join("../../docs", name))

@@ -43,7 +43,7 @@ type judge struct {
 	worst  wait // the longest wait of a feasible pod
 	asked  int  // feasible pods that waited
 	faults []string
-	seen   map[string]bool // what faults were about: each is reported once
+	seen   map[string]bool // subjects of faults, each of which is reported once
 	over   bool            // after a fault that ends the run
 }
 

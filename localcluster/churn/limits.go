@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// grace is how long a new or lowered hard limit is not held against launches: those that rest on the older limit
-	// may be under way (docs/limits.md).
+	// grace is how long launches may exceed a new or lowered hard limit. Those planned under the older limit may still
+	// be under way (docs/limits.md).
 	grace = 10 * time.Second
 	// settled is how far the watch of pools may lag behind the watch of claims.
 	settled = 5 * time.Second

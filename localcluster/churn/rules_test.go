@@ -28,8 +28,8 @@ func claimOf(name, version string) *karpenterv1.NodeClaim {
 	}}
 }
 
-// A claim that comes at the limit is a violation; one that rests on a higher limit of before, or of which the watch of
-// pools has not told yet that the limit is higher, is not.
+// A new claim at the limit is a violation. It is none if the limit was higher just before, or if the watch of pools
+// has not yet shown that it is higher now.
 func TestHardLimitsAreCountedInTheOrderOfTheAPI(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -96,7 +96,7 @@ func TestHardLimitsAreCountedInTheOrderOfTheAPI(t *testing.T) {
 	}
 }
 
-// age lets all limits be old.
+// age makes all limits old.
 func (l *limits) age() {
 	for _, history := range l.hard {
 		for i := range history {
@@ -105,8 +105,8 @@ func (l *limits) age() {
 	}
 }
 
-// The log is read once, whole lines only; errors and panics are trouble, and two of them that only differ in names are
-// about the same.
+// The log is read once, whole lines only. Errors and panics are trouble; two that differ only in names count as the
+// same.
 func TestTroubleInTheLog(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "log")
@@ -135,7 +135,8 @@ func TestTroubleInTheLog(t *testing.T) {
 	}
 }
 
-// A pod for which nodes were launched again and again that held none is told; nodes that users deleted do not count.
+// A pod for which nodes are launched again and again that hold no pod is reported. Nodes that users deleted do not
+// count.
 func TestLoopsAreSeen(t *testing.T) {
 	t.Parallel()
 	v := &view{clock: &machinetime.Clock{}, lives: map[string]*life{}, nominated: map[string][]string{}}

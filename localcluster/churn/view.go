@@ -254,7 +254,7 @@ func (v *view) pods() []*corev1.Pod {
 	return listed(v, &l, func() []corev1.Pod { return l.Items })
 }
 
-// nodes returns our nodes; claims and pools do the same. Another program may have some too.
+// nodes returns our nodes, without the other program's; claims and pools do the same.
 func (v *view) nodes() []*corev1.Node { return ours(v.everyNode()) }
 
 func (v *view) claims() []*karpenterv1.NodeClaim { return ours(v.everyClaim()) }

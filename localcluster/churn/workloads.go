@@ -356,7 +356,7 @@ func (u *users) newJob(i int) *batchv1.Job {
 	return job
 }
 
-// newRange returns a LimitRange that gives containers requests which their templates lack.
+// newRange returns a LimitRange that adds requests to containers whose templates have none.
 func (u *users) newRange(namespace string, d dice) *corev1.LimitRange {
 	return &corev1.LimitRange{
 		TypeMeta: kind("v1", "LimitRange"), ObjectMeta: u.meta(namespace, "defaults"),

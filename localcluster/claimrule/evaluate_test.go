@@ -26,7 +26,7 @@ type rule struct {
 	conditions cel.ConditionEvaluator
 }
 
-// environments are what expressions may use, as an API server has it: making one takes longer than a policy.
+// environments returns what expressions may use, as an API server has it. Making it takes longer than making a policy.
 var environments = sync.OnceValue(func() *environment.EnvSet {
 	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 })
@@ -56,11 +56,11 @@ func compile(t testing.TB, protection autonode.Protection) rule {
 	return rule{spec: spec, conditions: conditions}
 }
 
-// verdict is what an API server makes of a claim.
+// verdict is an API server's decision on a claim.
 type verdict struct {
 	refused []string // the messages
-	failed  []error  // expressions that could not be evaluated, which refuses, too
-	cost    int64    // all that was counted
+	failed  []error  // of expressions that could not be evaluated; they refuse, too
+	cost    int64    // of all expressions
 }
 
 func (v verdict) allowed() bool { return len(v.refused)+len(v.failed) == 0 }

@@ -25,7 +25,7 @@ const (
 	rank         = "example.com/rank"
 )
 
-// universe are labels with the values that generated entries speak of; the names of a label are tried in turn.
+// universe has the labels and values of generated entries; the names of a label are tried in turn.
 var universe = []struct {
 	names, values []string
 	numbers       bool
@@ -79,7 +79,7 @@ func validPolicy(r *rand.Rand) *hypershiftv1beta1.AutoNodePolicy {
 	}
 }
 
-// mergedPool draws a policy, a user's pool, and what both come to, such that it can launch nodes.
+// mergedPool draws a policy and a user's pool whose merged pool can launch nodes.
 func mergedPool(r *rand.Rand) (*hypershiftv1beta1.AutoNodePolicy, merge.NodePoolResult) {
 	for {
 		p, pool := validPolicy(r), &hypershiftv1beta1.OpenshiftNodePool{}
@@ -95,15 +95,15 @@ func mergedPool(r *rand.Rand) (*hypershiftv1beta1.AutoNodePolicy, merge.NodePool
 	}
 }
 
-// ruleFor is the rule of a policy, with the class of the pools.
+// ruleFor returns the requirements of a policy, as the rule takes them.
 func ruleFor(p *hypershiftv1beta1.AutoNodePolicy) []fold.Requirement {
 	return merge.FromAPI(p.Spec.NodePoolDefaults.Requirements)
 }
 
 var defaultClass = policy.NodeClass{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}
 
-// joinersClaim is the claim that Joiner makes of a merged pool for a pod that asks for nothing, with all types that
-// are left.
+// joinersClaim returns the claim that Joiner makes from a merged pool, with all remaining types, for a pod that asks
+// for nothing.
 func joinersClaim(result merge.NodePoolResult) *karpenterv1.NodeClaim {
 	launch := plan.Launch{Pool: result.NodePool.Name, Requirements: result.Folded.Without(instanceType)}
 	for _, name := range append([]string{"t3.nano"}, universe[0].values...) {
@@ -114,9 +114,9 @@ func joinersClaim(result merge.NodePoolResult) *karpenterv1.NodeClaim {
 	return translate.NodeClaimFor(result.NodePool, resources.Names{}, launch, "mine-1")
 }
 
-// karpentersClaim is the claim that Karpenter makes of a merged pool, as its source says: it holds a label as a set of
-// values, or as all but some values within bounds, and writes bounds without the values that are excluded besides (K1,
-// K2). That it is so is tested with Karpenter itself, in examples/karpenter-operator.
+// karpentersClaim returns the claim that Karpenter makes from a merged pool, according to its source. Karpenter holds
+// a label as a set of values, or as all but some values within bounds. When it writes bounds, it leaves out the values
+// that are also excluded (K1, K2). examples/karpenter-operator tests this with Karpenter itself.
 func karpentersClaim(result merge.NodePoolResult) *karpenterv1.NodeClaim {
 	claim := joinersClaim(result)
 	claim.Spec.Requirements = nil

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 )
 
-// cases is how many policies and pools are generated.
+// cases is the number of generated policies and pools.
 const cases = 500
 
 func compiled(t testing.TB, provided []fold.Requirement) rule {
@@ -40,8 +40,8 @@ func describe(provided []fold.Requirement, claim *karpenterv1.NodeClaim) string 
 		claim.Labels)
 }
 
-// the claims that Joiner and Karpenter make of merged pools pass, and with a value that the policy does not
-// have, another class or a label missing they do not.
+// the claims that Joiner and Karpenter make from merged pools pass. With a value outside the policy, another
+// class or a missing label they do not.
 func TestClaimsOfMergedPools(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 25))
@@ -69,8 +69,7 @@ func TestClaimsOfMergedPools(t *testing.T) {
 	}
 }
 
-// outside changes a claim for one label of the policy after the other to lie outside, and returns how many ways it
-// tried.
+// outside takes each label of the policy in turn and moves the claim outside of it. It returns how many ways it tried.
 func outside(t *testing.T, rule rule, provided []fold.Requirement, claim *karpenterv1.NodeClaim) (tried int) {
 	t.Helper()
 	set, _, _ := fold.Of(provided)
@@ -109,8 +108,8 @@ func outside(t *testing.T, rule rule, provided []fold.Requirement, claim *karpen
 	return tried
 }
 
-// the expression says what policy.Conforms says, of whatever claims; and what both take lies within the policy,
-// as Karpenter folds it, except exclusions of numbers next to bounds.
+// for any claim, the expression says what policy.Conforms says. What both accept lies within the policy, as
+// Karpenter folds it, except exclusions of numbers next to bounds.
 func TestTheExpressionIsTheRule(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 27))
@@ -155,7 +154,7 @@ func TestTheExpressionIsTheRule(t *testing.T) {
 	}
 }
 
-// wider returns a label for which a claim asks for more than the policy allows, "" for none.
+// wider returns a label for which a claim asks for more than the policy allows, or "".
 func wider(provided []fold.Requirement, claim *karpenterv1.NodeClaim) fold.Key {
 	asked := merge.FromAPI(claim.Spec.Requirements)
 	all, _, _ := fold.Of(asked)
@@ -191,8 +190,8 @@ func wider(provided []fold.Requirement, claim *karpenterv1.NodeClaim) fold.Key {
 	return ""
 }
 
-// exclusionsOnly holds for entries that Karpenter does not see to contradict each other: values that bounds leave,
-// excluded.
+// exclusionsOnly reports whether entries contradict each other through exclusions alone: all values within the bounds
+// are excluded. Karpenter does not see that.
 func exclusionsOnly(own []fold.Requirement) bool {
 	set, _, _ := fold.Of(slices.DeleteFunc(slices.Clone(own), func(r fold.Requirement) bool {
 		return r.Operator == fold.NotIn
@@ -215,8 +214,8 @@ func withoutNumbers(provided []fold.Requirement, key fold.Key) fold.Allowed {
 	return set.Get(key)
 }
 
-// A-04, U11: with 1,000 values in the policy and 100, or 600, in the claim the rule costs far less than a third of
-// what an API server allows for one expression. Exclusions that cost more are left out and named.
+// A-04, U11: the rule costs far less than a third of what an API server allows for one expression, with 1,000 values
+// in the policy and 100 or 600 in the claim. Exclusions that cost more are left out and named.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	const third = 1_000_000 / 3
@@ -248,8 +247,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// a policy with as many labels as it may have, each with many values, stays within what one binding may cost and
-// etcd may store; what does not fit is named.
+// a policy with the most labels that it may have, each with many values, stays within what one binding may cost
+// and etcd may store. What does not fit is named.
 func TestTheLargestPolicy(t *testing.T) {
 	t.Parallel()
 	var provided []fold.Requirement

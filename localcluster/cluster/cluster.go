@@ -144,7 +144,7 @@ func (c *Cluster) launch(component Component) (*process, error) {
 	return p, nil
 }
 
-// report passes on the end of a process that nobody asked to end.
+// report waits for the end of a process, and reports it as a failure if nobody asked for it.
 func (c *Cluster) report(p *process) {
 	<-p.exited
 	if p.stopping.Load() {
@@ -259,8 +259,8 @@ func (c *Cluster) stopAll() error {
 	return nil
 }
 
-// lastGrace is how long a component may take to end with its cluster. Without a directory to keep it is none: clean-up
-// would be lost with the directory, and an API server with open watches uses all the time that it gets.
+// lastGrace is how long a component may take to end when its cluster stops. If the directory is not kept, it is 0:
+// clean-up would be lost with the directory, and an API server with open watches uses all the time that it gets.
 func (c *Cluster) lastGrace(component Component) time.Duration {
 	if c.setup.options.Keep {
 		return component.grace()

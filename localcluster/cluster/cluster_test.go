@@ -85,8 +85,6 @@ func bothNodesUsed(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// What cannot become ready is named, with the end of its log, and what had
-// started before it is ended.
 func TestOnlyTheComponentsThatAreAskedForStart(t *testing.T) {
 	t.Parallel()
 	c := start(t, cluster.Options{Components: []cluster.Component{cluster.APIServer, cluster.Etcd}})
@@ -96,6 +94,8 @@ func TestOnlyTheComponentsThatAreAskedForStart(t *testing.T) {
 	}
 }
 
+// A component that does not become ready is named, with the end of its log.
+// Those that started before it are ended.
 func TestAFailedStartShowsTheLogOfTheComponent(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cluster")
@@ -233,8 +233,8 @@ func TestComponentsStartAgainAfterACrash(t *testing.T) {
 	}
 }
 
-// A process that embeds the library may be killed by SIGKILL, which it cannot
-// notice: its components end all the same.
+// A process that embeds the library may die by SIGKILL, which it cannot
+// notice. Its components end all the same.
 func TestAKilledParentLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	binary(t)

@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// WriteEtcd stores a value without the API server, like a fault of the storage: for example a record that nobody can
+// WriteEtcd writes a value to etcd directly, to imitate a fault of the storage: for example a record that nobody can
 // read. Keys are those of the API server: /registry/... .
 func (c *Cluster) WriteEtcd(ctx context.Context, key string, value []byte) error {
 	return c.askEtcd(ctx, "put", map[string][]byte{"key": []byte(key), "value": value})

@@ -67,7 +67,7 @@ func BinaryFromEnv() (string, error) {
 }
 
 // complete checks the options and fills in defaults and absolute paths. It
-// does not touch the file system but to look at Binary.
+// touches the file system only to look at Binary.
 func (o Options) complete() (Options, error) {
 	if o.Binary == "" {
 		return o, errors.New(

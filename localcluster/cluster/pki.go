@@ -32,9 +32,10 @@ const (
 
 // pki is the set of keys and certificates of one cluster, in one directory.
 // etcd has an authority of its own: otherwise every user of the API server
-// could also talk to etcd, around authorization. So has the front proxy, which
-// would be believed whatever user it names; no certificate of it is issued, but
-// without the authority the components log errors all the time.
+// could also talk to etcd, around authorization. So has the front proxy, since
+// the API server believes any user that a front proxy names. No certificate of
+// a front proxy is issued, but without the authority the components log errors
+// all the time.
 type pki struct {
 	dir        string
 	users      *authority // signs the API server's and the users' certificates
@@ -110,7 +111,7 @@ func loadPKI(dir string) (*pki, error) {
 func (p *pki) cert(name string) string { return filepath.Join(p.dir, name+".crt") }
 func (p *pki) key(name string) string  { return filepath.Join(p.dir, name+".key") }
 
-// probeTLS returns the client side of a connection to a port whose server
+// probeTLS returns the TLS settings of a probe. It accepts only a server whose
 // certificate signer has signed, so that a stranger on the port is not taken
 // for ours. The client is etcd's or a member of system:masters.
 func (p *pki) probeTLS(signer *authority) (*tls.Config, error) {

@@ -29,10 +29,9 @@ func allPorts() []portName {
 	return []portName{etcdClientPort, etcdPeerPort, apiServerPort, controllerManagerPort, schedulerPort, kwokPort}
 }
 
-// withFree returns a copy in which the named ports have new numbers, which are
-// reserved until the caller releases them. A program that does not ask us may
-// take one all the same before a component binds it: the caller starts the
-// component and comes back if it could not bind.
+// withFree returns a copy in which the named ports have new numbers. These are
+// reserved until the caller releases them. A program without a reservation may
+// still take one before a component binds it: then the caller asks again.
 func (p ports) withFree(names []portName) (ports, *Reservation, error) {
 	reserved, err := Reserve(len(names))
 	if err != nil {
@@ -54,7 +53,7 @@ func (p ports) url(name portName, path string) string {
 }
 
 // loadPorts reads what savePorts wrote. It returns nil if the file does not
-// exist or lacks a port, which an older version may not have had.
+// exist or lacks a port: an older version may have had fewer.
 func loadPorts(path string) (ports, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

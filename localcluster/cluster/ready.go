@@ -24,7 +24,7 @@ const (
 var errPortTaken = errors.New("a port is in use")
 
 // waitReady waits until the component answers its probe. It returns early when
-// the process ends, and wraps errPortTaken if that was for a port.
+// the process ends, with errPortTaken if it could not bind a port.
 func (c *Cluster) waitReady(ctx context.Context, p *process) error {
 	ctx, cancel := context.WithTimeout(ctx, c.setup.options.ReadyTimeout)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Many who reserve at the same time get different ports; nobody gets one that is reserved or at which somebody
-// listens; the program that it was reserved for can listen there.
+// Concurrent reservations get different ports. Nobody gets a port that is reserved or in use. The program that it was
+// reserved for can listen there.
 func TestReservedPortsAreOnesOwn(t *testing.T) {
 	t.Parallel()
 	const callers, each = 20, 5
@@ -46,7 +46,7 @@ func TestReservedPortsAreOnesOwn(t *testing.T) {
 	}
 }
 
-// A port that was released, or at which somebody listens, is told from one that can be had.
+// Ports that were released or are in use are told apart from free ones.
 func TestReserveThese(t *testing.T) {
 	t.Parallel()
 	r, err := Reserve(1)

@@ -132,8 +132,8 @@ func (s *setup) renewPorts(names []portName) error {
 	return nil
 }
 
-// announce writes the kubeconfigs and remembers the ports, once the API server
-// has its own for good.
+// announce writes the kubeconfigs and saves the ports. The API server's port
+// must be final.
 func (s *setup) announce() error {
 	previous := ""
 	if s.previous != nil {

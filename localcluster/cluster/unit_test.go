@@ -105,8 +105,8 @@ func TestPortsOfTheLastRunAreReadOrIgnored(t *testing.T) {
 	}
 }
 
-// etcd believes whoever its authority signed, without authorization: no user
-// of the API server may be among them.
+// etcd trusts every certificate of its authority, without authorization. So no
+// user of the API server may have one.
 func TestUsersOfTheAPIServerAreStrangersToEtcd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

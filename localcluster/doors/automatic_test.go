@@ -59,7 +59,7 @@ func podTypes(t *testing.T) managedfields.TypeConverter {
 	return types
 }
 
-// automaticPolicies are those of the chart for the configuration of a world.
+// automaticPolicies returns the chart's policies for the configuration of a world.
 func automaticPolicies(w *schedulingtest.World, types managedfields.TypeConverter) ([]automatic, error) {
 	content, err := json.Marshal(w.Sources.Config)
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *automatic) compile() error {
 	return nil
 }
 
-// admit is what a policy makes of a pod, over the nodes that its binding selects.
+// admit applies a policy to a pod, once for each node that its binding selects.
 func (a *automatic) admit(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.Asked, error) {
 	if slices.Contains(a.policy.Spec.MatchConstraints.NamespaceSelector.MatchExpressions[0].Values, asked.Namespace) {
 		return asked, nil
@@ -178,14 +178,13 @@ func (a *automatic) admit(w *schedulingtest.World, asked schedulingtest.Asked) (
 	return asked, nil
 }
 
-// automaticEntries are those of the worlds below: people in every spelling, accounts, namespaces.
+// automaticEntries are the entries of the worlds below: people in every spelling, accounts, namespaces.
 var automaticEntries = []string{"system:admin", "user:a/b", "a/b/c", "group:oncall", "ops/default", "namespace:web",
 	"namespace:app@" + schedulingtest.NamespaceUID,
 	"system:serviceaccount:tmp:default", "system:kube-scheduler", "user:system:serviceaccount:tmp:bot",
 	"é\"\\\n<ENTRIES>"}
 
-// guarded is a configuration with the policies that the chart has for it. Compiling takes most of the time, so there
-// are few.
+// guarded is a configuration with the chart's policies for it. Compiling takes most of the time, so there are few.
 type guarded struct {
 	world    []string // lines
 	entries  [][]string
@@ -194,7 +193,7 @@ type guarded struct {
 	byExpression bool
 }
 
-// configurations are those of the worlds below.
+// configurations returns the configurations of the worlds below.
 func configurations(t *testing.T) []guarded {
 	t.Helper()
 	types := podTypes(t)
@@ -222,7 +221,7 @@ func configurations(t *testing.T) []guarded {
 	return all
 }
 
-// begin is a world with the configuration, and without nodes.
+// begin returns a world with the configuration, and without nodes.
 func (g guarded) begin(fail func(...any)) *schedulingtest.World {
 	w := schedulingtest.NewWorld()
 	if _, err := w.Run("cluster", false, strings.Join(g.world, "\n"), nil); err != nil {
@@ -234,7 +233,7 @@ func (g guarded) begin(fail func(...any)) *schedulingtest.World {
 	return w
 }
 
-// admit is what the policies make of a pod that is created.
+// admit applies the policies to a pod that is created.
 func (g guarded) admit(t *rapid.T, w *schedulingtest.World, asked schedulingtest.Asked) schedulingtest.Asked {
 	for i := range g.policies {
 		var err error
@@ -287,9 +286,8 @@ func debugging(t *rapid.T, g guarded, free bool) (*schedulingtest.World, []strin
 	return w, requests
 }
 
-// A-42: the policies that the chart has for the webhook write what the plugin writes, where the policy's file says
-// all that is to be known. On whatever else a pod may have, or a cluster, they write nothing that the plugin would
-// not write.
+// A-42: where the configuration says all, the chart's policies for the webhook write what the plugin writes. Whatever
+// else a pod or a cluster has, they write nothing that the plugin would not write.
 func TestA42_TheMutatingPolicyWritesWhatThePluginWrites(t *testing.T) {
 	t.Parallel()
 	configurations := configurations(t)
@@ -331,9 +329,8 @@ func TestA42_TheMutatingPolicyWritesWhatThePluginWrites(t *testing.T) {
 	}
 }
 
-// A-42: where the policies know less than the webhook, a pod is refused in the words that it would be refused in
-// without them, and never for an annotation that they wrote. What they do not know: the entries and modes of
-// Scheduler.
+// A-42: where the policies know less than the webhook, a pod is refused in the same words as without them, and never
+// for an annotation that they wrote. They do not know the entries and modes of Scheduler.
 func TestA42_AMutatingPolicyHarmsNoPod(t *testing.T) {
 	t.Parallel()
 	configurations := configurations(t)
@@ -371,8 +368,8 @@ func TestA42_AMutatingPolicyHarmsNoPod(t *testing.T) {
 	})
 }
 
-// A-42: lists as long as Scheduler's may be, and a user of many groups, stay within what kube-apiserver lets an
-// expression cost.
+// A-42: with the longest lists that Scheduler may have, and a user in many groups, an expression costs no more than
+// kube-apiserver allows.
 func TestA42_LongListsFit(t *testing.T) {
 	t.Parallel()
 	w := schedulingtest.NewWorld()

@@ -30,7 +30,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
-// doorsWorld is a cluster with everything that decides about an exit.
+// doorsWorld is a cluster with everything on which an exit depends.
 const doorsWorld = `
 override Enable
 group ControlPlane select=cp taints=cp:NoSchedule mode=Enable users=system:kube-scheduler,ops/default,system:admin,group:oncall
@@ -67,8 +67,8 @@ func newConfigured(t *testing.T) *configured {
 	return c
 }
 
-// ask answers as the API server does with this configuration: the webhook decides if it is called, and else nobody
-// refuses.
+// ask answers as the API server does with this configuration: if the webhook is called, it decides; else the request
+// is allowed.
 func (c *configured) ask(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.Answer, error) {
 	internal, err := server.Record(asked)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *configured) ask(w *schedulingtest.World, asked schedulingtest.Asked) (s
 	return schedulingtest.Answer{Allowed: true}, nil
 }
 
-// covers says whether a rule is for the request.
+// covers reports whether a rule matches the request.
 func covers(r registrationv1.RuleWithOperations, asked schedulingtest.Asked) bool {
 	resource := strings.TrimSuffix(asked.Resource+"/"+asked.Subresource, "/")
 	return slices.Contains(r.Operations, registrationv1.OperationType(asked.Operation)) &&
@@ -188,8 +188,8 @@ func placed(t *rapid.T) string {
 		change)
 }
 
-// A-16: the plugin, which is asked for everything, and the webhook behind the rules and matchConditions of the chart
-// say the same of every request. A condition that keeps back what the evaluator would refuse shows here.
+// A-16: two doors answer every request alike: the plugin, which sees all requests, and the webhook behind the chart's
+// rules and matchConditions. A condition that keeps back a request which the evaluator would refuse shows here.
 func TestA16_BothDoorsSayTheSame(t *testing.T) {
 	t.Parallel()
 	hook := newConfigured(t)
@@ -228,8 +228,8 @@ func TestA16_BothDoorsSayTheSame(t *testing.T) {
 	}
 }
 
-// A-16: every exit of the evaluator has a form outside of Go: a condition that compiles, or a field of the
-// configuration. A-17: what concerns no pod with the override is no call.
+// A-16: every exit of the evaluator also exists outside of Go: as a condition that compiles, or as a field of the
+// configuration. A-17: requests that concern no pod with the override make no call.
 func TestA16_OrdinaryRequestsAreNoCall(t *testing.T) {
 	t.Parallel()
 	hook := newConfigured(t)
@@ -250,7 +250,7 @@ func TestA16_OrdinaryRequestsAreNoCall(t *testing.T) {
 		"alice update pod app/a node=w1 override=x -> image=other":               1,
 		"alice update pod app/a node=w1 -> override=x":                           1,
 		"alice update pod/status app/a node=w1 override=x -> no-override":        1,
-		// nothing in it says which pod that is
+		// nothing in the request says what pod it is
 		"alice connect pod/exec app/plain": 1,
 		"alice bind app/a to=w1":           1,
 	} {
@@ -265,7 +265,7 @@ func TestA16_OrdinaryRequestsAreNoCall(t *testing.T) {
 	}
 }
 
-// A-09 (d), H7: a reason of 512 bytes passes through both doors, and one of 513 through neither. The mutant that died:
+// A-09 (d), H7: a reason of 512 bytes passes through both doors, one of 513 through neither. The mutant killed:
 // maxOverride + 1.
 func TestA09_TheReasonOfAnOverrideHas512Bytes(t *testing.T) {
 	t.Parallel()

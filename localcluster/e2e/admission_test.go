@@ -41,7 +41,7 @@ const (
 	useWrapper   = "NodeClaim resources cannot be created or changed directly. Use OpenshiftNodePool instead"
 )
 
-// whatAlwaysHolds is R34, R35, R36 and R39, whatever the settings.
+// whatAlwaysHolds are attempts about R34, R35, R36 and R39, which hold with all settings.
 var whatAlwaysHolds = []attempt{
 	{guestAdmin, "create", "nodepools", useNodePool}, {guestAdmin, "respec", "nodepools", useNodePool},
 	{guestAdmin, "scale", "nodepools", useNodePool}, {guestAdmin, "delete", "nodepools", useNodePool},
@@ -59,8 +59,8 @@ var whatAlwaysHolds = []attempt{
 	{operand, "adopt", "nodeclaims", ""},
 }
 
-// R34 to R36, R39, G3, G5: what the policies refuse and what they let through, for each way to set them up, as a real
-// API server evaluates them. That the operator keeps them in place is tested with the operator.
+// R34 to R36, R39, G3, G5: a real API server evaluates the policies, for each way to set them up: what they refuse,
+// and what they let through. The operator's tests show that it keeps them in place.
 func TestTheAdmissionPoliciesOfAHostedCluster(t *testing.T) {
 	t.Parallel()
 	guest := newGuest(t)
@@ -150,7 +150,7 @@ func newGuest(t *testing.T) guest {
 	return g
 }
 
-// client is one for a kind that speaks as a user.
+// client returns a client for a kind that acts as a user.
 func (g guest) client(t *testing.T, user, plural string) dynamic.ResourceInterface {
 	t.Helper()
 	config := rest.CopyConfig(g.env.config)
@@ -241,8 +241,7 @@ func (g guest) isRefused(t *testing.T, a attempt) {
 	}
 }
 
-// protect writes the policies, and sees that an API server gives them back as they were written: the operator compares
-// them.
+// protect writes the policies, and checks that the API server returns them as written: the operator compares them.
 func (g guest) protect(t *testing.T, protections []merge.Protection) {
 	t.Helper()
 	for _, p := range protections {

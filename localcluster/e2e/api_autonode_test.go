@@ -16,8 +16,8 @@ import (
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 )
 
-// R1, G20: what a cluster with all the kinds says it serves. That a hosted cluster has no AutoNodePolicy is for
-// the tests with two clusters.
+// R1, G20: what a cluster with all the kinds says it serves. The tests with two clusters check that a hosted
+// cluster has no AutoNodePolicy.
 func TestTheKindsOfTheAutoNodePolicyAreServedWithAStatus(t *testing.T) {
 	t.Parallel()
 	env := sharedEnvironment.Get(t)
@@ -146,8 +146,8 @@ func TestSpecAndStatusAreWrittenApart(t *testing.T) {
 	}
 }
 
-// G12: a policy has at most 100 entries, each of at most 1000 values, and what is within the bounds is not too costly
-// for the API server to check.
+// G12: a policy has at most 100 entries, each of at most 1000 values. Within these bounds the API server's checks do
+// not cost too much.
 func TestAPolicyHasBounds(t *testing.T) {
 	t.Parallel()
 	env := sharedEnvironment.Get(t)

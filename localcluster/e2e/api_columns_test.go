@@ -121,8 +121,8 @@ func createColumnObjects(t *testing.T, env *environment) {
 	}
 }
 
-// hideAge replaces the ages in kubectl's table by the word AGE, in a column just as wide as that, and takes the spaces
-// off the ends of lines: how wide kubectl makes the column depends on how long the machine took.
+// hideAge replaces the ages in kubectl's table by the word AGE, in a column of the same width, and trims the ends of
+// lines. The width of kubectl's column depends on how long the machine took.
 func hideAge(table string) string {
 	lines := strings.Split(strings.TrimRight(table, "\n"), "\n")
 	column := strings.Index(lines[0], "AGE")

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// recognisable is how much of a rule's text a case has to repeat to count as a case for that rule.
+// recognisable is how many bytes of a rule's text a case must repeat to count as a case for that rule.
 const recognisable = 45
 
 // The proof asked for in docs/spec/api.md: no CEL rule without a case that it refuses. A rule is known by
@@ -73,8 +73,8 @@ func ruleTexts(value any) []string {
 	return texts
 }
 
-// longestText takes the message, or the longest string literal of its expression that holds a space: the
-// ones without are keys and fields.
+// longestText returns the message, or the longest string literal with a space in the message's expression. Those
+// without a space are keys and fields.
 func longestText(rule map[string]any) string {
 	if message, ok := rule["message"].(string); ok {
 		return message

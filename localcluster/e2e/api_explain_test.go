@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// openAPISchema is the part of a served OpenAPI v3 schema that tells fields and their descriptions.
+// openAPISchema is the part of a served OpenAPI v3 schema with fields and their descriptions.
 type openAPISchema struct {
 	Description          string                   `json:"description"`
 	Properties           map[string]openAPISchema `json:"properties"`

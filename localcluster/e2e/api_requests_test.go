@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// poolManifest is a NodePool with the given fields of its spec, each line indented by two spaces.
+// poolManifest returns a NodePool with these fields in its spec, each line indented by two spaces.
 func poolManifest(name, fields string) string {
 	return fmt.Sprintf(`apiVersion: karpenter.sh/v1
 kind: NodePool

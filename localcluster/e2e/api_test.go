@@ -38,7 +38,7 @@ type apiCase struct {
 	Strict  bool            `json:"strict,omitempty"`
 }
 
-// V-01 to V-09, L-01 to L-05: every rule of the CRDs from both sides, against a real API server.
+// V-01 to V-09, L-01 to L-05: a real API server checks every rule of the CRDs, from both sides.
 func TestTheAPIServerHoldsEveryRuleOfTheCRDs(t *testing.T) {
 	t.Parallel()
 	env := sharedEnvironment.Get(t)
@@ -53,8 +53,8 @@ func TestTheAPIServerHoldsEveryRuleOfTheCRDs(t *testing.T) {
 	}
 }
 
-// apiFiles reads testdata/api. The keys are the names of the files without their ending; the cases of a file
-// that are also for another kind stand under both names together.
+// apiFiles reads testdata/api. The keys are the names of the files without their ending. Cases that are also for
+// another kind stand under both names together.
 func apiFiles(t *testing.T) map[string]apiFile {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/api/*.yaml")
@@ -80,7 +80,7 @@ func apiFiles(t *testing.T) map[string]apiFile {
 	return files
 }
 
-// forKind is the file with another base and the cases that are for the kind of that.
+// forKind returns the file with another base and the cases for the kind of that base.
 func (f apiFile) forKind(base map[string]any) apiFile {
 	return apiFile{Base: base, Cases: slices.DeleteFunc(slices.Clone(f.Cases), func(tc apiCase) bool {
 		return tc.Only != "" && tc.Only != base["kind"]
@@ -118,7 +118,7 @@ func runAPICase(t *testing.T, env *environment, base map[string]any, tc apiCase)
 	checkDecodes(t, stored)
 }
 
-// resourceClient is the client for objects of the kind, version and namespace of this one.
+// resourceClient returns the client for objects of this one's kind, version and namespace.
 func resourceClient(t *testing.T, client dynamic.Interface,
 	object *unstructured.Unstructured) dynamic.ResourceInterface {
 	t.Helper()
@@ -194,8 +194,8 @@ func checkWarns(t *testing.T, part string, received []string) {
 	}
 }
 
-// checkDecodes: what the server stores, the Go types can read, and their JSON says the same again. Only
-// quantities may change their spelling (8192Mi is 8Gi).
+// checkDecodes checks that the Go types can read what the server stores, and that their JSON is the same. Only
+// quantities may be spelt differently (8192Mi is 8Gi).
 func checkDecodes(t *testing.T, stored *unstructured.Unstructured) {
 	t.Helper()
 	typed := typedObject(t, stored.GetKind())

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// docs/bad-input.md is the table of what these tests look at.
+// docs/bad-input.md has the table of what these tests check.
 
 // poolCondition waits until a condition of the pool has the status and its message holds every part.
 func (r *testRig) poolCondition(pool, condition, want string, parts ...string) {
@@ -65,8 +65,8 @@ func pod(name, requests, spec string) string {
 		name, requests, indent(spec, 2))
 }
 
-// P-12, V-11, V-12: objects that the API server accepts but that cannot work lead to a condition or an event that
-// names the field, the value and the remedy; nothing is launched, nothing loops.
+// P-12, V-11, V-12: for objects that the API server accepts but that cannot work, a condition or an event names the
+// field, the value and the remedy. Nothing is launched, nothing loops.
 func TestBadObjects(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Audit = true })
@@ -113,14 +113,14 @@ func TestBadObjects(t *testing.T) {
 		t.Errorf("%d claims were created for pods that nothing can hold (%v)", len(claims), err)
 	}
 
-	// A pool of a class that nobody here serves is another program's: nothing is written to it.
+	// If nobody here serves a pool's class, the pool is another program's: nothing is written to it.
 	if written := r.run("get", "nodepool", "foreign", "-o",
 		"jsonpath={.status.conditions}{.metadata.annotations}"); strings.Contains(written, "Ready") ||
 		strings.Contains(written, "hash") {
 		t.Errorf("another program's pool has %s", written)
 	}
 
-	// The class comes after all: the pool recovers without anybody touching it.
+	// The class appears after all: the pool recovers by itself.
 	r.apply("apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: no-such-class}\n")
 	r.poolCondition("classless", "Ready", "True")
 	// No hot loop: with all this wrong, Joiner is quiet.
@@ -148,7 +148,7 @@ func TestDroppedAnnotations(t *testing.T) {
 	r.podEvent("old", "karpenter.sh/do-not-evict", "karpenter.sh/do-not-disrupt")
 }
 
-// TestBadStarts: what a user sees who starts joiner wrongly. One line on standard error, a non-zero exit code, soon.
+// TestBadStarts: if joiner is started wrongly, it soon exits with a non-zero code and one line on standard error.
 func TestBadStarts(t *testing.T) {
 	t.Parallel()
 	options, err := rig.FromEnv()
@@ -235,7 +235,7 @@ func TestBadStarts(t *testing.T) {
 	}
 }
 
-// TestMissingCRDs: Joiner started on a cluster without its CRDs names them and what to do.
+// TestMissingCRDs: on a cluster without its CRDs, Joiner names them and says what to do.
 func TestMissingCRDs(t *testing.T) {
 	t.Parallel()
 	options, err := rig.FromEnv()

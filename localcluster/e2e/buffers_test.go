@@ -55,7 +55,7 @@ func (r *testRig) bufferIs(name, condition string, status metav1.ConditionStatus
 	return message
 }
 
-// stay looks for a while whether the claims are these.
+// stay checks for a while that the claims are these.
 func (r *testRig) stay(names []string, during time.Duration) {
 	r.t.Helper()
 	ticker, end := time.NewTicker(500*time.Millisecond), time.After(during)
@@ -82,8 +82,8 @@ func (r *testRig) ready() (n int) {
 	return n
 }
 
-// K-35 to K-40: the life of a CapacityBuffer on a real cluster. It is made and filled, real pods take its room at
-// once, it is filled again, a limit makes it smaller, and with it its nodes go.
+// K-35 to K-40: the life of a CapacityBuffer on a real cluster. It is made and filled. Real pods take its room at
+// once, and it is filled again. A limit makes it smaller. When it goes, its nodes go.
 func TestK37_TheLifeOfACapacityBuffer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -111,7 +111,7 @@ func TestK37_TheLifeOfACapacityBuffer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Real pods take the room: they run on nodes that were there, and the room is made up for.
+	// Real pods take the room: they run on existing nodes, and the room is restored.
 	r.apply(pod("one", "{cpu: 1500m}", "") + pod("two", "{cpu: 1500m}", ""))
 	r.allRunning(2, soon)
 	pods, err := r.pods(t.Context())
@@ -139,7 +139,7 @@ func TestK37_TheLifeOfACapacityBuffer(t *testing.T) {
 	}
 	r.bufferIs("room", autoscalingv1beta1.ConditionTypeLimitedByQuotas, metav1.ConditionTrue, "LimitReached")
 
-	// What it asks for is followed: its template, its size, its limits.
+	// Joiner follows changes of its template, its size and its limits.
 	r.run("patch", "capacitybuffer", "room", "--type=merge", "-p", `{"spec":{"replicas":9,"limits":{"cpu":"3"}}}`)
 	if said := r.bufferIs("room", autoscalingv1beta1.ConditionTypeLimitedByQuotas, metav1.ConditionTrue,
 		"OwnLimits"); said !=
@@ -159,7 +159,8 @@ func TestK37_TheLifeOfACapacityBuffer(t *testing.T) {
 	r.nothingLeft(later)
 }
 
-// K-35, K-39: room for more pods of a Deployment grows and shrinks with it, and outlives a restart of the controller.
+// K-35, K-39: room for more pods of a Deployment grows and shrinks with the Deployment, and survives a restart of the
+// controller.
 func TestK35_RoomFollowsADeployment(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

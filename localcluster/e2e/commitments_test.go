@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// twoCommitments are one machine of a type, and dollars for two of another one, which cost 0.067 each.
+// twoCommitments commit to one machine of a type, and to the price of two of another type, 0.067 dollars each.
 const twoCommitments = `commitments:
 - name: one-s
   requirements:
@@ -69,9 +69,9 @@ func (r *testRig) counts(lines ...string) {
 	})
 }
 
-// K-55: pods get what commitments pay for while there is some left, on demand although spot would be cheaper, and then
-// the cheapest there is. Metrics say how much is used. A pool with a share of spot keeps to it, pod by pod and many at
-// once.
+// K-55: as long as commitments have something left, pods get what these pay for: on demand, although spot would be
+// cheaper. Then they get the cheapest offering. Metrics say how much is used. A pool with a share of spot keeps it,
+// pod by pod and with many at once.
 func TestK55_CommitmentsAndTheShareOfSpot(t *testing.T) {
 	t.Parallel()
 	r := commitmentsRig(t)

@@ -17,8 +17,8 @@ const quiet = `disruption:
   consolidateAfter: 5s
   budgets: [{nodes: "100%"}]`
 
-// D-04, D-15: half of the pods go, and the rest is moved together: the price falls, all pods run, and then nothing
-// changes any more.
+// D-04, D-15: half of the pods go, and the rest is packed onto fewer nodes. The price falls, all pods run, and then
+// nothing changes any more.
 func TestConsolidationMakesTheClusterCheaper(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -58,8 +58,8 @@ func TestConsolidationMakesTheClusterCheaper(t *testing.T) {
 	r.oneNodePerClaim()
 }
 
-// D-06, D-08, D-10: another template, and every node is replaced, one at a time, each replacement before the removal,
-// while a Deployment never has fewer pods than its PodDisruptionBudget asks for.
+// D-06, D-08, D-10: after a change of the template every node is replaced, one at a time, and each replacement comes
+// before the removal. A Deployment never has fewer pods than its PodDisruptionBudget demands.
 func TestDriftRollsThePool(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -119,7 +119,7 @@ func TestDriftRollsThePool(t *testing.T) {
 	r.oneNodePerClaim()
 }
 
-// places says on which node each pod of an app runs.
+// places returns the node of each pod of an app.
 func (r *testRig) places(app string) map[string]string {
 	r.t.Helper()
 	pods, err := r.pods(r.t.Context())
@@ -158,9 +158,9 @@ func TestWhenEmptyKeepsNodesInUse(t *testing.T) {
 	})
 }
 
-// B-20: what a node costs beside its price is said on a NodePool that has nodes already, and fewer, larger ones
-// replace them though their price is not lower. A value that is no number is told, and what was counts no more: the
-// flag's does.
+// B-20: a NodePool with nodes gets an annotation with the overhead of each node. Fewer, larger nodes replace them,
+// though their price is not lower. A value that is no number is reported, and the flag's value counts then, no longer
+// the old one.
 func TestAnOverheadOfNodesMakesThemFewer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

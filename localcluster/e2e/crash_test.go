@@ -75,8 +75,7 @@ func (r *testRig) kill(when string) {
 	}
 }
 
-// settled waits until there are exactly n claims and every one is Ready: what a crash left too many is taken away
-// again.
+// settled waits until there are exactly n claims, all Ready: claims that a crash left over are removed.
 func (r *testRig) settled(n int) {
 	r.t.Helper()
 	r.eventually(later, fmt.Sprintf("%d Ready claims", n), func(ctx context.Context) (bool, string, error) {

@@ -43,7 +43,7 @@ spec:
 const apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [" +
 	"{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}"
 
-// P-06: daemons count with what their pods are given. Nodes for pods beside them are right at the first try.
+// P-06: daemons count with the requests that their pods get. Nodes for pods beside them are right at the first try.
 func TestDaemonsCountWithWhatTheirPodsAskFor(t *testing.T) {
 	t.Parallel()
 	for name, daemon := range map[string]string{
@@ -79,8 +79,8 @@ func TestDaemonsCountWithWhatTheirPodsAskFor(t *testing.T) {
 	}
 }
 
-// noBindings denies the binding of the pods of web. What the controller of the test does to a node may come late, and
-// the pod must not have been bound there by then. It denies a ConfigMap too, by which one sees that it is in force.
+// noBindings denies the binding of web's pods. The test's controller may change a node late, and the pod must not be
+// bound there by then. It also denies a ConfigMap, which shows that it is in force.
 const noBindings = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -96,8 +96,8 @@ metadata: {name: no-bindings}
 spec: {policyName: no-bindings, validationActions: [Deny]}
 `
 
-// P-35: a user's controller taints each new node, which nobody can know. Few nodes are launched, it is said why, and
-// when the next one comes: not before that time, and then it does. So it is too when the nodes never initialize.
+// P-35: a user's controller taints each new node, which nobody can foresee. Few nodes are launched. Joiner says why,
+// and when the next one comes; it comes then and not before. It is the same when the nodes never initialize.
 func TestNodesThatHelpNobodyAreNotBoughtWithoutEnd(t *testing.T) {
 	t.Parallel()
 	for name, template := range map[string]string{
@@ -111,7 +111,7 @@ func TestNodesThatHelpNobodyAreNotBoughtWithoutEnd(t *testing.T) {
 	}
 }
 
-// helpNobody has a pod wait for whom nodes are launched that no pod can use. template are further lines of their
+// helpNobody makes a pod wait whose nodes, once launched, no pod can use. template has further lines of the nodes'
 // template.
 func helpNobody(r *testRig, template string) {
 	r.t.Helper()

@@ -14,8 +14,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// noEvictions denies the eviction of pods whose name begins with kept-: the object of such a request has no labels of
-// the pod.
+// noEvictions denies the eviction of pods whose name begins with kept-. The object of such a request does not have the
+// pod's labels.
 const noEvictions = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -97,7 +97,7 @@ func (r *testRig) untilDenied(app string) {
 	})
 }
 
-// runningOff counts the pods of an app that run, and not on a node.
+// runningOff counts the pods of an app that run on other nodes than this one.
 func (r *testRig) runningOff(ctx context.Context, node, app string) (int, error) {
 	pods, err := r.pods(ctx, client.MatchingLabels{"app": app})
 	n := 0

@@ -12,18 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file draws cases for TestK42_ThePodsThatAreExpectedAreBound. In each, what Joiner and kube-scheduler say of a
-// pod must be the same whatever node the scheduler prefers: the pods of a case are equal, or each may run on one node
-// only; and they have different priorities, so that both take them in one order.
+// This file draws cases for TestK42_ThePodsThatAreExpectedAreBound. In each, Joiner and kube-scheduler must say the
+// same about a pod, whatever node the scheduler prefers. So the pods of a case are equal, or each may run on one node
+// only. Their priorities differ, so that both take them in the same order.
 
-// deviceCase is a case: what drivers publish of some nodes, and pods that ask for it.
+// deviceCase is a case: what drivers publish for some nodes, and pods that ask for it.
 type deviceCase struct {
 	kind    string
 	name    string
 	nodes   []string
 	objects []client.Object // before the pods
 	pods    []*corev1.Pod   // the highest priority first
-	// says are words that Joiner says of each pod for which it finds no node.
+	// says are words in Joiner's message about each pod for which it finds no node.
 	says []string
 	// never is set when no pod of the case may run.
 	never bool
@@ -37,7 +37,7 @@ type drawing struct {
 
 const mostPods = 5
 
-// priorities are the classes that cases use; no pod drives another one out.
+// priorities returns the classes that cases use; no pod preempts another one.
 func priorities() (list []client.Object) {
 	never := corev1.PreemptNever
 	for i := range mostPods {

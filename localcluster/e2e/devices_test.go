@@ -26,11 +26,10 @@ const (
 	nodesOfAPool = 3
 )
 
-// markedByTest is what a pod's condition says while kube-scheduler does not run. The scheduler writes its own words
-// over it.
+// markedByTest is the message of a pod's condition while kube-scheduler does not run. The scheduler overwrites it.
 const markedByTest = "the test says so"
 
-// deviceCases is how many cases there are.
+// deviceCases returns the number of cases.
 func deviceCases(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("JOINER_DRA_CASES")
@@ -44,7 +43,7 @@ func deviceCases(t *testing.T) int {
 	return n
 }
 
-// seedOf is the seed of the cases: JOINER_DRA_SEED, or 1.
+// seedOf returns the seed of the cases: JOINER_DRA_SEED, or 1.
 func seedOf(t *testing.T) uint64 {
 	t.Helper()
 	text := os.Getenv("JOINER_DRA_SEED")
@@ -58,9 +57,9 @@ func seedOf(t *testing.T) uint64 {
 	return seed
 }
 
-// K-42: kube-scheduler is the judge. In drawn cases, each pod that Joiner expects on a node is bound, each of which it
-// says that no node has its devices is not, and no node is launched for any of them. Joiner says so before the
-// scheduler runs.
+// K-42: kube-scheduler is the judge of drawn cases. Each pod that Joiner expects on a node is bound. Each pod for
+// whose devices Joiner finds no node is not. No node is launched for any of them. Joiner speaks before the scheduler
+// runs.
 func TestK42_ThePodsThatAreExpectedAreBound(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Args = append(o.Args, "--ignore-dra-requests=false") })
@@ -132,7 +131,7 @@ func (r *testRig) create(o client.Object) {
 	}
 }
 
-// judge shows cases to Joiner, asks what it says of their pods, and then lets kube-scheduler decide.
+// judge shows cases to Joiner, waits for its verdicts on their pods, and then lets kube-scheduler decide.
 func (r *testRig) judge(cases []*deviceCase, count map[string]int) {
 	r.t.Helper()
 	var pods []*corev1.Pod
@@ -147,7 +146,7 @@ func (r *testRig) judge(cases []*deviceCase, count map[string]int) {
 		}
 	}
 	r.claimsMade(cases)
-	for i := range mostPods { // the highest priority first: what Joiner has said of a pod it keeps to
+	for i := range mostPods { // the highest priority first: Joiner keeps to what it said about a pod
 		for _, c := range cases {
 			if i < len(c.pods) {
 				r.mark(c.pods[i].Name)
@@ -186,8 +185,8 @@ func (r *testRig) judge(cases []*deviceCase, count map[string]int) {
 	}
 }
 
-// another makes one more pod for a claim that is allocated to one node, which may run on another node only: neither
-// finds a place for it.
+// another makes one more pod for a claim that is allocated to one node. The pod may only run on another node, so
+// neither Joiner nor the scheduler finds a place for it.
 func (r *testRig) another(c *deviceCase, count map[string]int) {
 	r.t.Helper()
 	var claim resourcev1.ResourceClaim
@@ -244,7 +243,7 @@ func (r *testRig) claimsMade(cases []*deviceCase) {
 	})
 }
 
-// mark says of a pod what kube-scheduler would: that it finds no node.
+// mark sets on a pod what kube-scheduler would set: that it finds no node.
 func (r *testRig) mark(name string) {
 	r.t.Helper()
 	var pod corev1.Pod
@@ -260,7 +259,7 @@ func (r *testRig) mark(name string) {
 	}
 }
 
-// verdicts waits until Joiner has said of each pod where it should run, or why it cannot.
+// verdicts waits until Joiner has said where each pod should run, or why it cannot.
 func (r *testRig) verdicts(pods []*corev1.Pod) map[string]eventsv1.Event {
 	r.t.Helper()
 	said := map[string]eventsv1.Event{}
@@ -286,8 +285,8 @@ func (r *testRig) verdicts(pods []*corev1.Pod) map[string]eventsv1.Event {
 	return said
 }
 
-// decided waits until kube-scheduler has bound the pods that are expected, and has tried the others, except those that
-// must never run: it does not even try some of them. It returns the nodes of those that are bound.
+// decided waits until kube-scheduler has bound the expected pods and has tried the others. It does not wait for those
+// that must never run: the scheduler does not even try some of them. It returns the nodes of the bound pods.
 func (r *testRig) decided(pods []*corev1.Pod, said map[string]eventsv1.Event,
 	never map[string]bool) map[string]string {
 	r.t.Helper()
@@ -317,7 +316,7 @@ func (r *testRig) decided(pods []*corev1.Pod, said map[string]eventsv1.Event,
 	return bound
 }
 
-// clear takes away what a case has made. Classes and templates stay, since nothing refers to them any more.
+// clear removes what a case has made. Classes and templates stay, since nothing refers to them any more.
 func (r *testRig) clear(c *deviceCase) {
 	r.t.Helper()
 	for _, pod := range c.pods {

@@ -71,7 +71,7 @@ func TestAStaticPoolAtItsHardLimitRolls(t *testing.T) {
 	r.told("NodeClaim", "", "DisruptionTerminating", "Drifted")
 }
 
-// initialized counts the NodeClaims that are initialized and stay, all of them, and those of the second template.
+// initialized counts the NodeClaims: those that are initialized and stay, all, and those of the second template.
 func (r *testRig) initialized(ctx context.Context) (ready, total, rolled int, err error) {
 	claims, err := r.claims(ctx)
 	for _, c := range claims {
@@ -86,8 +86,8 @@ func (r *testRig) initialized(ctx context.Context) (ready, total, rolled int, er
 	return ready, len(claims), rolled, err
 }
 
-// D-07: a pool that asks for it has its expired nodes replaced: the new one is there before the old one goes, one at a
-// time.
+// D-07: if a pool asks for it, its expired nodes are replaced one at a time, and the new node is there before the old
+// one goes.
 func TestExpirationWithinTheBudgets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// The set-ups that Karpenter's public examples show, written as its users write them, on the catalogue of real EC2
+// This file has the set-ups of Karpenter's public examples, as its users write them, on the catalogue of real EC2
 // types. They differ from the EC2 ones in the node class only: KWOK's machines stand in for instances.
 
 // generalPurpose is the block of requirements that the EC2 examples share.
@@ -106,8 +106,8 @@ func TestExampleGeneralPurpose(t *testing.T) {
 	})
 }
 
-// P-10, P-11: spot first, and on-demand for what says so; and a spot pool above an on-demand pool: what cannot run on
-// spot falls through to the other in the same round.
+// P-10, P-11: spot comes first, and on-demand for pods that ask for it. With a spot pool above an on-demand pool, pods
+// that cannot run on spot get the other pool in the same round.
 func TestExampleSpotWithFallBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, onEC2Types)
@@ -130,7 +130,7 @@ func TestExampleSpotWithFallBack(t *testing.T) {
 	}
 }
 
-// P-08: a tainted pool takes only what tolerates it; startup taints keep pods away until somebody removes them.
+// P-08: a tainted pool takes only pods that tolerate it. Startup taints keep pods away until somebody removes them.
 func TestExampleTaints(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, onEC2Types)
@@ -171,7 +171,7 @@ startupTaints:
 	}
 }
 
-// V-15, D-02: karpenter.sh/do-not-disrupt on a pod, a node or a claim keeps it; taken off, emptiness takes the node.
+// V-15, D-02: karpenter.sh/do-not-disrupt on a pod, a node or a claim keeps the node. Without it emptiness removes it.
 func TestExampleDoNotDisrupt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, onEC2Types)
@@ -192,7 +192,7 @@ func TestExampleDoNotDisrupt(t *testing.T) {
 		}
 		return false, events, nil
 	})
-	time.Sleep(5 * time.Second) // Emptiness takes an unprotected node within two.
+	time.Sleep(5 * time.Second) // Emptiness removes an unprotected node within two.
 	if nodes, err := r.nodes(t.Context()); err != nil || nodes[node].DeletionTimestamp != nil ||
 		nodes[node].Name == "" {
 		t.Fatalf("the protected node is going: %v %v", nodes[node].DeletionTimestamp, err)

@@ -32,8 +32,8 @@ func (r *testRig) ask(args ...string) (code int, out, failures string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// explained is the cause that joinerctl explain says of an object, and its whole text, which the test prints to be
-// read.
+// explained returns the cause that joinerctl explain gives for an object, and its whole text, which the test logs for
+// readers.
 func (r *testRig) explained(kind, name string) (code, text string) {
 	r.t.Helper()
 	_, text, _ = r.ask("explain", kind, name)
@@ -48,7 +48,7 @@ func (r *testRig) explained(kind, name string) (code, text string) {
 	return string(said.Cause.Code), text
 }
 
-// chosen is the selector of the pool of a case; its requirement is of the same label.
+// chosen returns the selector of a case's pool; the pool's requirement is about the same label.
 func chosen(name string) string { return "nodeSelector: {case: " + name + "}" }
 
 // withMeta gives a pod more metadata.
@@ -60,7 +60,7 @@ func poolOf(name, template, spec string) string {
 	return "\n---" + kwokPool(name, amd64Linux+"\n- {key: case, operator: In, values: ["+name+"]}\n"+template, spec)
 }
 
-// U-04: pods that wait for twelve causes are told theirs on a real cluster.
+// U-04: on a real cluster, pods that wait for twelve causes are explained by theirs.
 func TestU04_PodsThatWaitAreExplained(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -87,7 +87,7 @@ func TestU04_PodsThatWaitAreExplained(t *testing.T) {
 				"[{key: topology.kubernetes.io/zone, operator: NotIn, values: [test-zone-a]}]}]}}}")},
 	}
 	r.apply(withMeta(pod("taken", "{cpu: 100m}", chosen("full")), "labels: {app: taken}"))
-	// Not only its node: until the pod is bound, kube-scheduler may give its place to one that is made after it.
+	// Its node alone is not enough: until the pod is bound, kube-scheduler may give its place to a later pod.
 	r.allRunning(1, soon)
 	for _, c := range causes {
 		r.apply(c.manifest)
@@ -102,7 +102,7 @@ func TestU04_PodsThatWaitAreExplained(t *testing.T) {
 	r.reads("pod", "classless", "default/classless", "PoolNotReady")
 }
 
-// reads waits until an object is explained by a cause, and prints the text, to be read.
+// reads waits until an object is explained by a cause, and logs the text for readers.
 func (r *testRig) reads(kind, what, name, cause string) {
 	r.t.Helper()
 	var text string
@@ -111,12 +111,12 @@ func (r *testRig) reads(kind, what, name, cause string) {
 		code, text = r.explained(kind, name)
 		return code == cause, text, nil
 	})
-	_, text, _ = r.ask("explain", kind, name) // the one above may be from before the cause was this one
+	_, text, _ = r.ask("explain", kind, name) // the text above may be older than the cause
 	r.t.Logf("%s\n%s", what, text)
 }
 
-// U-04: nodes that stay for ten causes are told theirs on a real cluster. Each is the
-// only node of a pool of its own.
+// U-04: on a real cluster, nodes that stay for ten causes are explained by theirs. Each is the only node of a pool of
+// its own.
 func TestU04_NodesThatStayAreExplained(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// A new batch of pods waits for longBatch in tests of what must not wait for one. What comes within almostBatch has
-// not; that much is left to a busy machine.
+// longBatch is how long a new batch of pods waits, in tests of what must not wait for one. What comes within
+// almostBatch did not wait; the rest is for busy machines.
 const longBatch, almostBatch = 25 * time.Second, 20 * time.Second
 
 func withLongBatch(o *rig.Options) {
@@ -32,7 +32,7 @@ func faultyPool(name, faults, spec string) string {
 	return strings.Replace(pool, "kind: KWOKNodeClass, name: default}", "kind: KWOKNodeClass, name: "+name+"}", 1)
 }
 
-// event returns the first event of a reason about an object whose name begins so.
+// event returns the first event of a reason about an object whose name begins with about.
 func (r *testRig) event(ctx context.Context, reason, about string) (*eventsv1.Event, error) {
 	var list eventsv1.EventList
 	if err := r.Client.List(ctx, &list); err != nil {
@@ -61,8 +61,8 @@ func (r *testRig) claimsOf(pool string) []karpenterv1.NodeClaim {
 	return own
 }
 
-// P-31, P-51: the pool that is asked first is sold out. Its claim is given up, and its pods are planned for the other
-// pool in the same round: they do not wait for another batch.
+// P-31, P-51: the first pool is sold out. Its claim is given up, and its pods are planned for the other pool in the
+// same round: they do not wait for another batch.
 func TestInsufficientCapacityIsPlannedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, withLongBatch)
@@ -85,7 +85,7 @@ func TestInsufficientCapacityIsPlannedAgainAtOnce(t *testing.T) {
 				wait)
 		}
 	}
-	// The catalogue knows what was refused: what is planned next does not ask the first pool again.
+	// The catalogue knows what was refused: the next round does not ask the first pool again.
 	r.run("scale", "deployment", "web", "--replicas=60")
 	r.allRunning(60, later)
 	if again := r.claimsOf("soldout"); len(again) != 0 {
@@ -94,7 +94,7 @@ func TestInsufficientCapacityIsPlannedAgainAtOnce(t *testing.T) {
 	r.oneNodePerClaim()
 }
 
-// P-30, P-51: machines that never join are given up by the registration timeout, ended, and their pods are planned
+// P-30, P-51: machines that never join are given up after the registration timeout and ended. Their pods are planned
 // again at once.
 func TestMachinesThatNeverJoinAreGivenUp(t *testing.T) {
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestMachinesThatNeverJoinAreGivenUp(t *testing.T) {
 	r.oneNodePerClaim()
 }
 
-// P-30: a launch that the cloud puts off for ever, and a node that never gets fit for pods, are given up by the
+// P-30: a launch that the cloud delays for ever, and a node that never becomes fit for pods, are given up after the
 // timeouts of their stages, which are settings.
 func TestAStageThatTakesTooLongIsGivenUp(t *testing.T) {
 	t.Parallel()
@@ -158,9 +158,9 @@ func TestAStageThatTakesTooLongIsGivenUp(t *testing.T) {
 	r.nothingLeft(later)
 }
 
-// P-43, P-41: a notice drains the node at once, and replacements are planned at once. Pods that nothing holds move by
-// eviction; one that a budget holds is deleted before the machine is gone, with its own grace period. The offering is
-// not asked for again at once.
+// P-43, P-41: after a notice the node is drained at once, and replacements are planned at once. Unprotected pods move
+// by eviction. A pod that a budget holds is deleted before the machine is gone, with its own grace period. The
+// offering is not requested again at once.
 func TestAnInterruptedNodeIsDrainedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -33,10 +33,10 @@ type moment struct {
 // launches reports whether a machine comes.
 func (m moment) launches() bool { return m.resource == nodeResource && m.kind == watch.Added }
 
-// picture is what exists after an event, and what came and went before.
+// picture is what exists after an event, and what had come and gone before.
 type picture struct {
 	objects map[schema.GroupVersionResource]map[string]*unstructured.Unstructured
-	nodes   []*unstructured.Unstructured // all that ever came, as they were then
+	nodes   []*unstructured.Unstructured // all that ever came, as they first were
 	gone    map[string]bool              // names of NodeClaims
 }
 
@@ -62,8 +62,8 @@ func (p *picture) take(m moment) {
 	}
 }
 
-// of returns the claims or the machines of a pool. A node whose machine has been ended is none, though finalizers hold
-// it.
+// of returns the claims or the machines of a pool. A node whose machine has ended does not count, though finalizers
+// hold it.
 func (p *picture) of(resource schema.GroupVersionResource, pool string) (found []*unstructured.Unstructured) {
 	for _, object := range p.objects[resource] {
 		_, ended := object.GetAnnotations()[kwok.TerminatedAnnotationKey]
@@ -87,7 +87,7 @@ func (p *picture) limit(pool string) int {
 	return int(n)
 }
 
-// enforced reports whether a pool says that its limit is in force, for the specification that it has now.
+// enforced reports whether a pool says that its limit is in force for its present generation.
 func (p *picture) enforced(pool string) bool {
 	object := p.objects[poolResource][pool]
 	if object == nil {
@@ -158,7 +158,7 @@ func (f *film) look() {
 	f.changed = make(chan struct{})
 }
 
-// until waits until is holds. The watches of the kinds may be behind each other by a little.
+// until waits until is holds. Watches of different kinds may lag behind each other a little.
 func (f *film) until(within time.Duration, what string, is func(now *picture) bool) {
 	f.r.t.Helper()
 	timer := time.NewTimer(within)

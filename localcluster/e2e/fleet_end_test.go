@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// room is an amount of what the pods of the fleet ask for: milli-cores, bytes, and places.
+// room is an amount of the fleet's resources: milli-cores, bytes, and places for pods.
 type room [3]float64
 
 func (r room) plus(other room, times float64) room {
@@ -22,18 +22,18 @@ func (r room) plus(other room, times float64) room {
 
 // standing is a node with what runs on it.
 type standing struct {
-	free, used, largest room // largest: of each resource, what a single pod asks for most
+	free, used, largest room // largest: of each resource, the largest request of a single pod
 	pods                int
 	apart               bool // holds a pod that keeps apart from its like
 }
 
-// needless returns a node whose pods the other nodes could take, whatever the order in which one tries; "" when there
-// is none. Removing such a node is what consolidation is for, at any saving, and no way of packing could miss it.
+// needless returns a node whose pods the other nodes could take, in whatever order one tries, or "". Consolidation
+// must remove such a node, at any saving, and no way of packing could miss it.
 //
-// Say its pods are put one after another onto the first other node that has room. A node is passed over when less is
-// free of some resource than a single pod may ask for: it has then taken more of that resource than it had free less
-// that. When the shares of the whole that nodes would have to have taken by then add up to more than there is, one for
-// each resource, that cannot happen everywhere.
+// Say its pods are put one after another onto the first other node with room. A node is full when it has less free of
+// some resource than a single pod may ask for. By then it has taken at least its free amount less that request. We sum
+// these amounts over all nodes, as shares of what the pods need. If the sum is as large as the number of resources, or
+// larger, not all nodes can be full.
 func needless(nodes map[string]*standing) string {
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		node := nodes[name]
@@ -48,7 +48,7 @@ func needless(nodes map[string]*standing) string {
 			if other == name {
 				continue
 			}
-			share := 1.0 // nothing of this resource is needed: it never runs out
+			share := 1.0 // if the pods need nothing of a resource, it never runs out
 			for i := range node.used {
 				if node.used[i] > 0 {
 					share = min(share, (o.free[i]-node.largest[i])/node.used[i])
@@ -64,7 +64,7 @@ func needless(nodes map[string]*standing) string {
 	return ""
 }
 
-// needless is the function of that name on the fleet as it is.
+// needless applies the function of that name to the present fleet.
 func (f *fleet) needless(ctx context.Context) (string, error) {
 	nodes, err := f.nodes(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func amountsOf(list corev1.ResourceList) room {
 	return room{float64(list.Cpu().MilliValue()), float64(list.Memory().Value()), float64(list.Pods().Value())}
 }
 
-// A node is needless when others could take its pods in any order, and not when that takes luck.
+// A node is needless if others could take its pods in any order, and not if that takes luck.
 func TestNeedlessNodes(t *testing.T) {
 	t.Parallel()
 	one := func(free float64) *standing {

@@ -29,8 +29,7 @@ import (
 const (
 	fleetNodesEnv = "JOINER_FLEET_NODES"
 	fleetKillsEnv = "JOINER_FLEET_KILLS"
-	// fleetCalmEnv asks for the same life without kills, whose price is compared: what it demands is demanded with
-	// kills, too.
+	// fleetCalmEnv asks for the same life without kills, too, to compare the price. Both must meet the same demands.
 	fleetCalmEnv = "JOINER_FLEET_CALM"
 )
 
@@ -54,10 +53,10 @@ const (
 	largeFleet            = 100 // nodes
 )
 
-// onDemand keeps the market out of it: spot nodes are not replaced by cheaper spot nodes (D-05).
+// onDemand excludes the spot market: spot nodes are not replaced by cheaper spot nodes (D-05).
 const onDemand = "\n- {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}"
 
-// fleet is what is watched of the cluster while it changes.
+// fleet is what the test watches while the cluster changes.
 type fleet struct {
 	*testRig
 	mu       sync.Mutex
@@ -187,7 +186,7 @@ func (f *fleet) killer(kills int) (stop func() int) {
 	return func() int { cancel(); <-done; return killed }
 }
 
-// still is for how long nothing has to happen.
+// still returns how long nothing may happen.
 func still(n int) time.Duration {
 	if n < largeFleet {
 		return 15 * time.Second
@@ -195,9 +194,9 @@ func still(n int) time.Duration {
 	return time.Minute
 }
 
-// quiet waits until no claim has come, gone or been chosen for a while, and is reports that the end is reached; it
-// returns how long that took from start, without the wait. An end in which a node stands that nobody needs is none,
-// however quiet. How many nodes are left otherwise, and at what price, depends on how things met: that is a figure.
+// quiet waits until no claim has come, gone or been chosen for a while, and is reports the end. It returns how long
+// that took from start, without the wait. With a needless node it is not the end, however quiet. Otherwise the number
+// of nodes and their price depend on timing: they are only figures.
 func (f *fleet) quiet(start time.Time, still time.Duration, what string, is func() bool) time.Duration {
 	f.t.Helper()
 	var took time.Duration
@@ -215,7 +214,7 @@ func (f *fleet) quiet(start time.Time, still time.Duration, what string, is func
 	return took
 }
 
-// restless says what goes on, and when a claim came, went or was chosen last.
+// restless returns what goes on, or "", and when a claim last came, went or was chosen.
 func (f *fleet) restless(still time.Duration) (string, time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -263,11 +262,11 @@ func (f *fleet) whole(pods int) {
 	}
 }
 
-// wholeLog has Joiner write each line of its log, also of many that are alike.
+// wholeLog makes Joiner write all lines of its log, even if many are alike.
 func wholeLog(o *rig.Options) { o.Args = append(o.Args, "--log-format=joiner") }
 
-// decisions counts what joiner decided since the count before, as its log tells it: removals by reason, and those that
-// it took back.
+// decisions counts joiner's decisions in its log since the count before: removals by reason, and those that it took
+// back.
 func (f *fleet) decisions() string {
 	f.t.Helper()
 	log, err := os.ReadFile(f.JoinerLog())
@@ -295,7 +294,7 @@ func (f *fleet) decisions() string {
 	return strings.Join(list, ", ")
 }
 
-// live takes a fleet of n nodes through its life, and returns what it costs in the end, in dollars per hour.
+// live takes a fleet of n nodes through its life, and returns its price in the end, in dollars per hour.
 func (f *fleet) live(n, kills int) float64 {
 	f.apply(kwokPool("default", amd64Linux+onDemand,
 		fmt.Sprintf("disruption: {consolidateAfter: 5s, budgets: [{nodes: '%d%%'}]}", fleetBudget)))
@@ -358,8 +357,8 @@ func (f *fleet) live(n, kills int) float64 {
 	return price
 }
 
-// D-01, D-04, D-08, D-10, D-15, X-06: a fleet whose workload is cut to a tenth, and then a roll of all that is left,
-// within a budget of ten percent; and the same again with joiner killed at random moments: the end is the same, and
+// D-01, D-04, D-08, D-10, D-15, X-06: a fleet's workload is cut to a tenth, and then all that is left is rolled,
+// within a budget of ten percent. The same happens while joiner is killed at random moments: the end is the same, and
 // nothing is left over.
 func TestFleet(t *testing.T) {
 	nodes, kills := fromEnv(t, fleetNodesEnv, 20), fromEnv(t, fleetKillsEnv, 8)
@@ -371,8 +370,8 @@ func TestFleet(t *testing.T) {
 		t.Run("Calm", func(t *testing.T) { calm = newFleet(t).live(nodes, 0) })
 	}
 	t.Run("Killed", func(t *testing.T) { killed = newFleet(t).live(nodes, kills) })
-	// Where consolidation comes to rest depends on how things met, with kills and without. That no node is left which
-	// nobody needs was demanded of both.
+	// Where consolidation comes to rest depends on timing, with kills and without. Both had to end without a needless
+	// node.
 	if calm > 0 && killed > 1.1*calm { // 0: only the other half was run
 		t.Logf("finding: the fleet costs $%.3f/h after the kills, $%.3f/h without", killed, calm)
 	}

@@ -22,11 +22,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// atRest is how long nothing may change until the cluster has come to rest: longer than the quiet time of its pools,
-// and than a fruitless round of consolidation.
+// atRest is how long nothing changes in a cluster that has come to rest: longer than the quiet time of its pools, and
+// than a fruitless round of consolidation.
 const atRest = 20 * time.Second
 
-// state is what a change is compared by.
+// state is what we compare to judge a change.
 type state struct {
 	nodes   map[string]int // by pool
 	waiting map[string]int // pods without a node, by Deployment
@@ -38,7 +38,7 @@ func (s state) String() string {
 	return fmt.Sprintf("nodes %v, waiting %v, $%.4f/h", s.nodes, s.waiting, s.price)
 }
 
-// state looks at the cluster; calm says that nothing is on its way.
+// state returns the cluster's state; calm reports that nothing is on its way.
 func (r *testRig) state(ctx context.Context) (s state, calm bool, err error) {
 	s, calm = state{nodes: map[string]int{}, waiting: map[string]int{}}, true
 	claims, err := r.claims(ctx)
@@ -79,7 +79,7 @@ func (r *testRig) state(ctx context.Context) (s state, calm bool, err error) {
 	return s, calm && len(nodes) == len(claims), err
 }
 
-// rests waits until the cluster has been the same for a while, and returns how it is then.
+// rests waits until the cluster has been the same for a while, and returns its state.
 func (r *testRig) rests() state {
 	r.t.Helper()
 	var last state
@@ -95,7 +95,7 @@ func (r *testRig) rests() state {
 	return last
 }
 
-// foretold is what joinerctl simulate says of a change.
+// foretold returns what joinerctl simulate says about a change.
 func (r *testRig) foretold(args ...string) whatif.Comparison {
 	r.t.Helper()
 	code, out, failures := r.ask(append([]string{"simulate", "--exit-zero", "-o", "json"}, args...)...)
@@ -106,7 +106,7 @@ func (r *testRig) foretold(args ...string) whatif.Comparison {
 	return said
 }
 
-// quietly is the state that a comparison ends in; it has no names.
+// quietly returns the final state of a comparison, without names.
 func quietly(said whatif.Comparison) state {
 	s := state{nodes: map[string]int{}, waiting: map[string]int{}, price: resources.Money(*said.Price.Quiet).Dollars()}
 	for _, pool := range said.Quiet.Pools {
@@ -122,8 +122,8 @@ func quietly(said whatif.Comparison) state {
 	return s
 }
 
-// goers names the nodes that go or are replaced for other reasons than a better price: those that are no question of
-// luck.
+// goers returns the nodes that go or are replaced, except empty and underutilized ones: those do not depend on luck.
+// drifted is how many of them drifted.
 func goers(said whatif.Comparison) (names []string, drifted int) {
 	for _, node := range said.Nodes {
 		if node.Fate != whatif.Goes && node.Fate != whatif.Replaced || node.Reason == "Underutilized" ||
@@ -139,22 +139,21 @@ func goers(said whatif.Comparison) (names []string, drifted int) {
 	return names, drifted
 }
 
-// tried is a change, as simulate is told of it and as it is then made.
+// tried is a change: the arguments of simulate for it, and how to make it.
 type tried struct {
 	name string
 	args func() []string
 	do   func()
-	// goes says how many nodes go or are replaced for it, which the foretold ones must be: a case that moves nothing
-	// shows nothing.
+	// goes is how many nodes go or are replaced. As many must be foretold: a case that moves nothing shows nothing.
 	goes int
 }
 
-// foretoldChangesEnv is how many of the ten changes are made. The first four are the short form: a workload, a limit,
-// a pool more and requirements, and nodes go for two of them.
+// foretoldChangesEnv names the variable with how many of the ten changes are made. The first four are the short form:
+// a workload, a limit, one more pool and requirements. For two of them nodes go.
 const foretoldChangesEnv = "JOINER_FORETOLD_CHANGES"
 
-// U-03: what simulate foretells of ten changes is what then happens on a real control plane: how many nodes each pool
-// has, which pods wait, the price within a hundredth, and which nodes drift, are trimmed or are removed.
+// U-03: what simulate foretells of ten changes then happens on a real control plane: how many nodes each pool has,
+// which pods wait, the price within a hundredth, and which nodes drift, are trimmed or are removed.
 func TestU03_WhatIsForetoldHappens(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -229,12 +228,12 @@ func TestU03_WhatIsForetoldHappens(t *testing.T) {
 	}
 }
 
-// without is what list has and others have not.
+// without returns what list has and others does not have.
 func without(list, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(others, name) })
 }
 
-// first is the first node of a pool, by name.
+// first returns the first node of a pool, by name.
 func (r *testRig) first(pool string) string {
 	r.t.Helper()
 	claims, err := r.claims(r.t.Context())

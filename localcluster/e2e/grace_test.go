@@ -10,9 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// K-27: started on nodes that another program made, and that nobody needs, Joiner removes none before the grace of the
-// first start is over, and says why; then they go. That it began on an empty cluster, where there was none, is written
-// too.
+// K-27: Joiner starts on nodes that another program made and nobody needs. It removes none before the grace of the
+// first start is over, and says why; then they go. A start on an empty cluster, without grace, is recorded, too.
 func TestK27_TheFirstStartOnNodesOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

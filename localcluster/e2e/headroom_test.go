@@ -11,7 +11,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// haveNodes waits until so many nodes are Initialized, and no claim more is there.
+// haveNodes waits until n nodes are Initialized and there are no more claims.
 func (r *testRig) haveNodes(n int) {
 	r.t.Helper()
 	r.eventually(later, fmt.Sprintf("%d nodes", n), func(context.Context) (bool, string, error) {
@@ -21,8 +21,8 @@ func (r *testRig) haveNodes(n int) {
 }
 
 // K-54: the life of a NodePool's headroom on a real cluster. joinerctl sets it, the room comes, real pods take it at
-// once, and it is made up for. What is not understood is told, and pods get nodes all the same. A limit leaves pods
-// their nodes and the headroom without. Outside its time there is none, and when it is taken away its nodes go.
+// once, and it is restored. Unreadable headroom is reported, and pods get nodes all the same. At a limit pods get
+// nodes, and the headroom does not. Outside its time there is none. When it is removed, its nodes go.
 func TestK54_TheLifeOfHeadroom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -94,9 +94,9 @@ func TestK54_TheLifeOfHeadroom(t *testing.T) {
 	r.nothingLeft(later)
 }
 
-// K-54: the life of a floor on a real cluster. It is filled without any pod and kept though empty nodes go at once,
-// one that somebody deletes is made up for, a limit is stronger, a restart changes nothing, and when it is taken away
-// the nodes go.
+// K-54: the life of a floor on a real cluster. It is filled without any pod, and kept though empty nodes go at once. A
+// node that somebody deletes is replaced. A limit is stronger, and a restart changes nothing. When the floor is
+// removed, the nodes go.
 func TestK54_TheLifeOfAFloor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/history"
 )
 
-// stored are the decisions that ConfigMaps hold.
+// stored returns the decisions in ConfigMaps.
 func (r *testRig) stored(ctx context.Context) ([]history.Record, error) {
 	var list corev1.ConfigMapList
 	if err := r.Client.List(ctx, &list, client.InNamespace("kube-system")); err != nil {
@@ -33,8 +33,8 @@ func (r *testRig) stored(ctx context.Context) ([]history.Record, error) {
 	return records, nil
 }
 
-// U-32: after kill -9 the next leader tells what the one before has stored, and goes on; so does the one after a
-// leader that stopped in order, which loses nothing.
+// U-32: after kill -9 the next leader tells what the one before has stored, and goes on. So does the next one after an
+// orderly stop, and then nothing is lost.
 func TestU32_TheNextLeaderTellsTheSameHistory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

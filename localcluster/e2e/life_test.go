@@ -15,7 +15,7 @@ import (
 )
 
 // P-40, P-42: a deleted claim's node is tainted and drained by the eviction API. A budget that allows no disruption
-// holds it, and the claim says which pod and which budget, and that waiting will not help; when the budget allows it,
+// holds it. The claim names the pod and the budget, and says that waiting will not help. When the budget allows it,
 // the pod moves and the node goes.
 func TestDrainRespectsDisruptionBudgets(t *testing.T) {
 	t.Parallel()
@@ -63,8 +63,8 @@ func TestDrainRespectsDisruptionBudgets(t *testing.T) {
 	r.oneNodePerClaim()
 }
 
-// P-33: a NodeClaim that somebody made by hand, without a pool, is launched, registered, initialized, and goes when
-// deleted or when it expires.
+// P-33: a NodeClaim made by hand, without a pool, is launched, registered and initialized. It goes when it is deleted
+// or expires.
 func TestHandMadeClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -140,7 +140,7 @@ func TestDeletedByHand(t *testing.T) {
 	r.nothingLeft(soon)
 }
 
-// P-30, P-51: a machine that takes its time to boot is waited for, and counts as capacity meanwhile: no second one
+// P-30, P-51: Joiner waits for a machine that boots slowly. Meanwhile the machine counts as capacity: no second one
 // comes.
 func TestSlowBoot(t *testing.T) {
 	t.Parallel()

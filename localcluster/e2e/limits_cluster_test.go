@@ -14,10 +14,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// K-53: two controllers that both believe they lead, one of them with an old picture, scale up and down what asks for
-// nodes of two pools, one of which has a hard limit of its own. The count of all NodeClaims, by every event of a
-// watch, is never above the hard limit of the cluster, and reaches it in every round; that of the pool is never above
-// its own.
+// K-53: two controllers both believe they lead, and one of them has an old picture. The work for two pools is scaled
+// up and down; one pool has a hard limit of its own. At every event of a watch, the count of all NodeClaims is within
+// the cluster's hard limit, and it reaches the limit in every round. The pool's count is never above its own limit.
 func TestK53_TwoControllersKeepTheLimitOfTheCluster(t *testing.T) {
 	const all, own = 5, 2
 	args := []string{"--batch-idle-duration=100ms", "--batch-max-duration=1s",
@@ -43,8 +42,8 @@ func TestK53_TwoControllersKeepTheLimitOfTheCluster(t *testing.T) {
 		rounds(t), time.Since(start).Round(time.Second), total.events, total.max(), all, small.max(), own)
 }
 
-// K-53: what the hard limit of the cluster looks like: names, texts, the table; a lower limit, and replacements, which
-// wait.
+// K-53: the hard limit of the cluster as users see it: names, texts, the table. Then a lower limit, and replacements,
+// which wait.
 func TestK53_TheHardLimitOfTheCluster(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Args = []string{"--max-node-claims-hard=3"} })

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// K-48, L-14: a roll at the hard limit. It waits, and the pool says why and what can be done; a value of the
-// annotation that is none is told. Asked for, nodes go one at a time before what replaces them comes, and there are
-// never three claims.
+// K-48, L-14: a roll at the hard limit waits, and the pool says why and what can be done. An invalid value of the
+// annotation is reported. With a valid one, nodes go one at a time before their replacements come, and there are never
+// three claims.
 func TestK48_ARollAtTheHardLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// L-40: a pool stands above its soft limit when Joiner starts, as Karpenter leaves it. It is told, and goes down one
-// node at a time, as its budget says. A limit that is lowered while Joiner runs waits for no budget.
+// L-40: a pool is above its soft limit when Joiner starts, as Karpenter leaves it. Joiner says so, and removes one
+// node at a time, as the pool's budget says. A limit that is lowered while Joiner runs waits for no budget.
 func TestAnExcessThatIsInheritedGoesWithinBudgets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -39,13 +39,13 @@ func TestAnExcessThatIsInheritedGoesWithinBudgets(t *testing.T) {
 	r.count(1)
 }
 
-// comesDown waits until a pool of so many nodes has come down to its limit, and demands that never more than one goes,
-// and that none goes before the pool says why.
+// comesDown waits until a pool has gone down to its limit. It demands that never more than one node goes at once, and
+// none before the pool says why.
 func (r *testRig) comesDown(from, to int) {
 	r.t.Helper()
 	read := func() string { return r.run("get", "nodepool", "default", "-o", "jsonpath={.metadata.annotations}") }
 	r.eventually(later, fmt.Sprintf("%d nodes", to), func(ctx context.Context) (bool, string, error) {
-		// and once more below: on a busy machine it comes, or goes with the last node, between two looks
+		// read twice: on a busy machine it comes, or goes with the last node, between two looks
 		mark := read()
 		claims, err := r.claims(ctx)
 		if err != nil {
@@ -66,7 +66,7 @@ func (r *testRig) comesDown(from, to int) {
 	})
 }
 
-// P-11, D-12: gates that are set to false switch off what they name, and the objects say so.
+// P-11, D-12: gates set to false switch off what they name, and the objects say so.
 func TestGatesThatAreOff(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) {

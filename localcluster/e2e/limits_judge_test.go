@@ -12,18 +12,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
-// judge holds a film to what docs/limits.md promises of hard limits, at every event:
+// judge checks at every event of a film what docs/limits.md promises about hard limits:
 //
-//   - From HardLimitEnforced=True on, of the pool's own generation: no more machines than the limit, nor more claims
+//   - From HardLimitEnforced=True on, for the pool's own generation: machines are within the limit, and so are claims
 //     that have been launched or may be. It is not True before launches from before the limit have landed.
-//   - Before that: no more claims have passed the gate under the limit (they carry a record) than the limit, and no
-//     launch that began under it takes those that have a claim above it. A launch without a record rests on a look
+//   - Before that: claims that passed the gate under the limit (they carry a record) are within the limit, and no
+//     launch under it raises the number of machines with a claim above it. A launch without a record rests on a look
 //     from before the limit; after a minute there are none.
-//   - A claim above the limit never gets a machine, nor one of a pool that was deleted before anybody looked at it.
+//   - A claim above the limit never gets a machine. Nor does one of a pool that was deleted before anybody looked at
+//     it.
 type judge struct {
 	*film
-	asked map[string]time.Time // by pool: when its limit was asked for
-	acks  map[string]time.Time // and acknowledged by the API server; it came in between
+	asked map[string]time.Time // by pool: when its limit was requested
+	acks  map[string]time.Time // and when the API server acknowledged it; it came in between
 	cases map[string]lateCase
 	never map[string]string // claims that must not get a machine, and why
 }
@@ -35,7 +36,7 @@ func newJudge(f *film) *judge {
 	}
 }
 
-// limited notes between which times a pool got its limit.
+// limited notes the two times between which a pool got its limit.
 func (j *judge) limited(c lateCase, asked, acknowledged time.Time) {
 	j.asked[c.pool], j.acks[c.pool], j.cases[c.pool] = asked, acknowledged, c
 }
@@ -153,8 +154,8 @@ func (j *judge) launch(c lateCase, now *picture, m moment, before map[string]boo
 	}
 }
 
-// underLimit reports whether a machine was launched by somebody who had looked at a hard limit: the record is on its
-// claim then, and its node has the annotations of the claim.
+// underLimit reports whether whoever launched a machine had looked at a hard limit. Then the record is on the claim,
+// and the node has the claim's annotations.
 func underLimit(node *unstructured.Unstructured) bool {
 	_, recorded := node.GetAnnotations()[karpenterv1.LaunchUntilAnnotationKey]
 	return recorded
@@ -168,8 +169,8 @@ func names(objects []*unstructured.Unstructured) map[string]bool {
 	return names
 }
 
-// addByHand makes a NodeClaim for each chosen pool, all of which are at their limits, and waits until Joiner removes
-// them.
+// addByHand makes a NodeClaim for each chosen pool, and waits until Joiner removes them: all pools are at their
+// limits.
 func (j *judge) addByHand(stage string, chosen func(lateCase) bool) {
 	j.r.t.Helper()
 	var claims []string

@@ -23,12 +23,12 @@ type lateCase struct {
 	before string // its limit when the scale-up begins
 	pods   int
 	pass   int  // creates of NodeClaims that land in time; the others are held on their way
-	remake bool // deleted and made anew under its name, instead of changed
+	remake bool // deleted and made again under its name, instead of changed
 	limit  int
 }
 
-// lateCases each hold at least two creates. Where none passed, nobody has looked at the pool before a launch while it
-// had its old limit, so that the new one binds the very first launch.
+// lateCases each hold at least two creates. If none passed, nobody looked at the pool with its old limit before a
+// launch, so the new limit binds the very first launch.
 var lateCases = []lateCase{
 	{pool: "set", pods: 4, limit: 1},
 	{pool: "set-with-nodes", pods: 4, pass: 2, limit: 2},
@@ -43,7 +43,7 @@ func (c lateCase) manifest(limits string) string {
 
 func (c lateCase) hard() string { return fmt.Sprintf("hardLimits: {nodes: %d}", c.limit) }
 
-// held is how many creates wait before the limit changes. With a limit of before, the slots bound them.
+// held returns how many creates wait before the limit changes. An earlier limit bounds them by its slots.
 func (c lateCase) held() int {
 	if c.before != "" {
 		return 4
@@ -51,7 +51,7 @@ func (c lateCase) held() int {
 	return c.pods - c.pass
 }
 
-// change sets the limit, or makes the pool anew with it, and returns when that was asked for and when it was
+// change sets the limit, or makes the pool again with it. It returns when that was requested and when it was
 // acknowledged.
 func (c lateCase) change(r *testRig) (asked, acknowledged time.Time) {
 	r.t.Helper()
@@ -74,10 +74,10 @@ func (c lateCase) settled(now *picture) bool {
 	return len(claims) == c.limit && len(nodes) == c.limit
 }
 
-// L-14: a hard limit that is set, or lowered, or comes with a pool made anew under an old name, while creates of
-// NodeClaims are on their way that rest on what was before. They land afterwards, some at once, in the long form some
+// L-14: a hard limit is set, or lowered, or comes with a pool made again under an old name. Meanwhile creates of
+// NodeClaims that rest on the old state are on their way. Some land at once afterwards; in the long form some land
 // after the pool has said that the limit is in force. Claims and nodes are counted at every event, in the order of the
-// API server's own revisions, and held to what docs/limits.md promises (limits_judge_test.go).
+// API server's own revisions, and must be as docs/limits.md promises (limits_judge_test.go).
 func TestCreatesThatLandAfterAHardLimitHasChanged(t *testing.T) {
 	t.Parallel()
 	var binary string
@@ -118,7 +118,7 @@ func TestCreatesThatLandAfterAHardLimitHasChanged(t *testing.T) {
 		}
 	}
 	settle("at its limit")
-	// Where there were nodes before, a look from before the limit may serve for some seconds.
+	// If there were nodes before, a look from before the limit may still serve for some seconds.
 	judge.addByHand("early", func(c lateCase) bool { return c.pass == 0 })
 	if waitsUntilEnforced(t) {
 		for _, c := range lateCases {

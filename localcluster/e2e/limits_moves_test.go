@@ -18,8 +18,8 @@ func sized(cpus string) string {
 	return amd64Linux + "\n- {key: karpenter.kwok.sh/instance-cpu, operator: In, values: ['" + cpus + "']}"
 }
 
-// L-10, L-13: a node that is going counts until it is gone: at a limit of one its pod's next node is not launched
-// while a PodDisruptionBudget holds up the drain, and comes at once when nothing does any more.
+// L-10, L-13: a terminating node counts until it is gone. At a limit of one, its pod's next node is not launched while
+// a PodDisruptionBudget holds up the drain. It comes at once when nothing does any more.
 func TestATerminatingNodeCounts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -51,8 +51,7 @@ func TestATerminatingNodeCounts(t *testing.T) {
 	}
 }
 
-// L-32: at the hard limit a node whose pods fit elsewhere is removed all the same: nothing has to be launched for
-// them.
+// L-32: at the hard limit a node whose pods fit elsewhere is still removed: nothing has to be launched for them.
 func TestANodeWhosePodsFitElsewhereGoesAtTheHardLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -79,8 +78,8 @@ func TestANodeWhosePodsFitElsewhereGoesAtTheHardLimit(t *testing.T) {
 	}
 }
 
-// L-30, L-33: what a command launches is what it needs room for: three nodes become one, which is cheaper, with one
-// slot free.
+// L-30, L-33: a command needs room only for what it launches: with one free slot, three nodes become one, which is
+// cheaper.
 func TestThreeNodesBecomeOneInOneFreeSlot(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "types.json")

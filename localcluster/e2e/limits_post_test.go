@@ -19,13 +19,13 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// latePost is a way to the API server on which creates of NodeClaims may be held. Whoever sent one is told that the
-// connection broke, and it lands when the test delivers it.
+// latePost is a transport to the API server that may hold creates of NodeClaims. The sender gets an error as if the
+// connection broke, and the create lands when the test delivers it.
 type latePost struct {
 	next  http.RoundTripper
 	heard func() // called when a create is held
 	mu    sync.Mutex
-	// by pool: creates that still pass; pools that are not here hold nothing
+	// by pool: creates that still pass; other pools hold nothing
 	pass    map[string]int
 	letters map[string]map[string]*http.Request // by pool and claim: the first create of each name
 }
@@ -34,27 +34,27 @@ func newLatePost(heard func()) *latePost {
 	return &latePost{heard: heard, pass: map[string]int{}, letters: map[string]map[string]*http.Request{}}
 }
 
-// through makes the way lead on to next.
+// through makes the transport use next, and returns it.
 func (l *latePost) through(next http.RoundTripper) http.RoundTripper {
 	l.next = next
 	return l
 }
 
-// hold lets only so many further creates of a pool pass.
+// hold lets only pass further creates of a pool through.
 func (l *latePost) hold(pool string, pass int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pass[pool], l.letters[pool] = pass, map[string]*http.Request{}
 }
 
-// open lets all further creates of a pool pass. What is held stays so.
+// open lets all further creates of a pool through. Held ones stay held.
 func (l *latePost) open(pool string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.pass, pool)
 }
 
-// names of the claims of a pool whose creates are held.
+// names returns the pool's claims whose creates are held.
 func (l *latePost) names(pool string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *latePost) holds(pool, name string, request *http.Request, body []byte) 
 	pass, here := l.pass[pool]
 	letters := l.letters[pool]
 	switch {
-	case letters[name] != nil: // asked for again; only deliver lets it land, also when the way is open
+	case letters[name] != nil: // a retry; only deliver lets it land, even when the pool is open
 	case !here:
 		return false
 	case pass > 0:
@@ -103,7 +103,7 @@ func (l *latePost) holds(pool, name string, request *http.Request, body []byte) 
 	return true
 }
 
-// deliver lets creates land that are held, and demands that each makes its claim.
+// deliver lets held creates land, and demands that each makes its claim.
 func (l *latePost) deliver(t *testing.T, pool string, names ...string) {
 	t.Helper()
 	for _, name := range names {

@@ -25,7 +25,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// roundsEnv is how many rounds of scale-up and scale-down the test of the invariant makes.
+// roundsEnv names the variable with the rounds of scale-up and scale-down in the test of the invariant.
 const roundsEnv = "JOINER_LIMIT_ROUNDS"
 
 func rounds(t *testing.T) int {
@@ -101,8 +101,8 @@ func (w *claimWatch) until(ctx context.Context, within time.Duration, is func(n 
 	}
 }
 
-// slow is a way to the API server on which every request waits a while, some for long, and watches come late: whoever
-// goes by it has an old picture and acts on it late.
+// slow is a transport to the API server. Every request waits a while, some for long, and watches come late. So its
+// user has an old picture and acts on it late.
 type slow struct{ next http.RoundTripper }
 
 func (s slow) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -130,8 +130,8 @@ func (l *late) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// joinerBehind starts a joiner, with leader election off, that reaches the API server through what way makes of the
-// way there. An error on the way is a connection that breaks.
+// joinerBehind starts a joiner, with leader election off, that reaches the API server through the transport that way
+// returns. An error of that transport breaks the connection.
 func (r *testRig) joinerBehind(binary string, way func(http.RoundTripper) http.RoundTripper, args ...string) {
 	r.t.Helper()
 	if _, err := r.Cluster.KubeconfigFor(cluster.Identity{Name: rig.User}); err != nil {
@@ -195,8 +195,8 @@ current-context: behind}`, server.URL)
 	})
 }
 
-// L-14: two controllers that both believe they lead, one of them with an old picture, scale a hard-limited pool up and
-// down. The count, by every event of a watch, is never above the limit, and reaches it in every round.
+// L-14: two controllers both believe they lead, one of them with an old picture, while a hard-limited pool is scaled
+// up and down. At every event of a watch, the count is within the limit, and it reaches the limit in every round.
 func TestTwoControllersKeepTheHardLimit(t *testing.T) {
 	const limit, pods = 5, 9
 	quickly := []string{"--batch-idle-duration=100ms", "--batch-max-duration=1s"}
@@ -213,9 +213,8 @@ func TestTwoControllersKeepTheHardLimit(t *testing.T) {
 		rounds(t), time.Since(start).Round(time.Second), watch.events, watch.max(), limit)
 }
 
-// upAndDown scales deployments up to so many pods and down again, round by round, each time at another stage of what
-// comes and goes. The watch never has more claims than the limit, and as many in every round. In the end nothing is
-// left.
+// upAndDown scales deployments up to pods and down again, round by round, each time at another stage of the changes
+// before. The watch never has more claims than the limit, and as many in every round. In the end nothing is left.
 func (r *testRig) upAndDown(watch *claimWatch, limit, pods int, deployments ...string) {
 	t := r.t
 	t.Helper()
@@ -226,8 +225,8 @@ func (r *testRig) upAndDown(watch *claimWatch, limit, pods int, deployments ...s
 	reached := 0
 	for round := range rounds(t) {
 		scale(pods)
-		// On a busy machine nodes go before a pod was on them, since the deployment changes again at once. Launches
-		// are then held back for a while (P-35).
+		// On a busy machine nodes go before a pod runs on them, since the deployment changes again at once. Then
+		// launches are held back for a while (P-35).
 		if watch.until(t.Context(), later, func(n int) bool { return n >= limit }) {
 			reached++
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// rollable is two nodes with a pod each, quiet for an hour, one at a time.
+// rollable makes two nodes with a pod each; they are quiet for an hour, and roll one at a time.
 func rollable(r *testRig, limits string) {
 	r.apply(kwokPool("default", amd64Linux, "disruption:\n  consolidateAfter: 1h\n  budgets: [{nodes: \"1\"}]\n"+
 		limits))
@@ -33,8 +33,8 @@ func (r *testRig) old(ctx context.Context, most int) (old, all int, err error) {
 	return old, len(claims), err
 }
 
-// L-30, L-34, L-35: at the hard limit nothing is replaced, and an event of its own says so; a claim that is deleted
-// goes all the same, and what its pod needs is launched in its place; with room for one more the roll goes on.
+// L-30, L-34, L-35: at the hard limit nothing is replaced, and an event of its own says so. A deleted claim still
+// goes, and what its pod needs is launched in its place. With room for one more the roll goes on.
 func TestNoRollAtTheHardLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -62,8 +62,8 @@ func TestNoRollAtTheHardLimit(t *testing.T) {
 	r.oneNodePerClaim()
 }
 
-// L-31: at the soft limit a roll goes on. The replacement may be one too many for a while, nothing is trimmed for
-// that, and in the end exactly two nodes have been replaced.
+// L-31: at the soft limit a roll goes on. For a while the replacement may be one node too many; nothing is trimmed for
+// that. In the end exactly two nodes have been replaced.
 func TestARollAtTheSoftLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

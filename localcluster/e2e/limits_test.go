@@ -20,7 +20,7 @@ func oneEach(app string) string {
 		app + "}}}"
 }
 
-// limit patches a NodePool's limits; null takes one away.
+// limit patches a NodePool's limits; null removes one.
 func (r *testRig) limit(pool, soft, hard string) {
 	r.t.Helper()
 	r.run("patch", "nodepool", pool, "--type=merge", "-p",
@@ -77,7 +77,7 @@ func (r *testRig) told(kind, name, reason, part string) string {
 	return found
 }
 
-// show logs what a user sees; docs/limits.md has it from here.
+// show logs what a user sees; docs/limits.md quotes it.
 func (r *testRig) show(what string, args ...string) string {
 	r.t.Helper()
 	output, err := r.Kubectl(r.t.Context(), "", args...)
@@ -103,7 +103,7 @@ func (r *testRig) names() []string {
 	return names
 }
 
-// L-05, L-06, L-10, L-11, L-14, L-15, L-40 to L-44: the life of a hard limit: reached, raised, lowered, passed by
+// L-05, L-06, L-10, L-11, L-14, L-15, L-40 to L-44: the life of a hard limit: reached, raised, lowered, exceeded by
 // hand.
 func TestHardLimit(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,8 @@ spec:
   - {key: topology.kubernetes.io/zone, operator: In, values: [test-zone-c]}
 `
 
-// L-14: a pool that gets its hard limit while it has claims of other names does not pass it when these go one by one.
+// L-14: a pool gets its hard limit while it has claims of other names. When these go one by one, it does not exceed
+// the limit.
 func TestAHardLimitOnAPoolThatHasNodes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -232,7 +233,8 @@ func TestALimitOfZero(t *testing.T) {
 	r.told("Pod", "", "FailedScheduling", "nodes 0 of 0 (hard limit)")
 }
 
-// L-01, L-04, L-12, L-40, L-41: soft limits block, pass on to the next pool, and are trimmed to; empty nodes go first.
+// L-01, L-04, L-12, L-40, L-41: at its soft limit a pool is blocked, the next pool takes over, and an excess is
+// trimmed; empty nodes go first.
 func TestSoftLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -299,7 +301,7 @@ func TestStaticPool(t *testing.T) {
 	}
 }
 
-// L-02: what a user reads when a hard limit cannot be one.
+// L-02: what a user reads when a hard limit is invalid.
 func TestHardLimitsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	env := sharedEnvironment.Get(t)

@@ -1,10 +1,9 @@
-// Package e2e tests what only a real control plane can show: the CRDs as a kube-apiserver reads them,
-// kubectl's output, and later the controllers against real admission, scheduling and deletion.
+// Package e2e tests what only a real control plane can show: the CRDs as a kube-apiserver reads them, kubectl's
+// output, and the controllers with real admission, scheduling and deletion.
 //
-// Every test that needs no cluster of its own asks sharedEnvironment.Get(t) for the one of the package. It is started
-// at the first call and stopped by TestMain. The manifests of api/crd are installed; nothing else runs
-// in it but the control plane itself. Tests run in parallel there, so a test names its objects by a
-// prefix of its own and removes them.
+// Every test that needs no cluster of its own asks sharedEnvironment.Get(t) for the one of the package. It starts at
+// the first call, and TestMain stops it. It has the manifests of api/crd, and only the control plane runs in it. Tests
+// run in parallel there, so a test names its objects by a prefix of its own and removes them.
 //
 // The binary comes from the environment variable of cluster.BinaryEnv. Without it the tests fail.
 package e2e
@@ -88,7 +87,7 @@ func newEnvironment(ctx context.Context, running *cluster.Cluster) (*environment
 	return env, nil
 }
 
-// allManifests are the manifests of every kind of cluster, so that the rules of all kinds can be tested in one.
+// allManifests returns the manifests of every kind of cluster, so that the rules of all kinds can be tested in one.
 func allManifests() (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, read := range []func() (map[string][]byte, error){crd.Manifests, crd.Management, crd.Guest, crd.OpenShift,
@@ -111,7 +110,7 @@ func (e *environment) kubectl(t *testing.T, input string, args ...string) (strin
 	return run(e.cluster.Kubectl(ctx, args...), input)
 }
 
-// mustKubectl is kubectl for a command that has to succeed.
+// mustKubectl is kubectl for a command that must succeed.
 func (e *environment) mustKubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	output, err := e.kubectl(t, input, args...)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// U-10: in a real run Joiner's own metrics have series: of nodes, prices, offerings, plans, decisions, stages and
-// calls; of pods that wait at a limit, with the cause, until they are gone.
+// U-10: in a real run Joiner's own metrics have series about nodes, prices, offerings, plans, decisions, stages and
+// calls. Pods that wait at a limit have one with the cause, until they are gone.
 func TestU10_MetricsOfARealRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -38,7 +38,7 @@ func TestU10_MetricsOfARealRun(t *testing.T) {
 		`joiner_offerings{`, `joiner_nodepool_ready{`)
 }
 
-// shows waits until a scrape has lines that begin so, or no such line, and until then says which is wrong.
+// shows waits, for each of these texts, until a scrape has a line with it or, if not want, none.
 func (r *testRig) shows(want bool, beginnings ...string) {
 	r.t.Helper()
 	for _, beginning := range beginnings {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// nodeOverlay is a NodeOverlay with further lines in its spec.
+// nodeOverlay returns a NodeOverlay with further lines in its spec.
 func nodeOverlay(name, spec string) string {
 	return fmt.Sprintf(`
 ---
@@ -38,8 +38,8 @@ func (r *testRig) overlayIs(name, status string, words ...string) {
 	})
 }
 
-// P-11: a NodeOverlay makes the type that is dearest by the catalogue the cheapest, and gives machines a resource; one
-// that is in conflict or malformed says so and has no effect; one that is gone has none any more.
+// P-11: a NodeOverlay makes the catalogue's dearest type the cheapest, and gives machines a resource. One that
+// conflicts or is malformed says so and has no effect. A deleted one has no effect any more.
 func TestNodeOverlaysChangeWhatIsLaunched(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -85,7 +85,7 @@ const reservedFile = `[{"name": "r", "architecture": "amd64", "operatingSystems"
  {"Price": 0.2, "ReservationCapacity": 1, "Requirements": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]},
   {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["zone-a"]}]}]}]`
 
-// P-11: of three nodes that one plan asks for, exactly one is in the reservation, and no claim fails.
+// P-11: one plan asks for three nodes. Exactly one is in the reservation, and no claim fails.
 func TestReservationsAreCountedDown(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "types.json")
@@ -126,7 +126,8 @@ const onDemandPreferred = `affinity:
     - weight: 100
       preference: {matchExpressions: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}`
 
-// P-05: a wish of all pods of a node decides what the node is; with --preference-policy=Ignore it plays no part.
+// P-05: a wish that all pods of a node share decides what the node is. With --preference-policy=Ignore it does not
+// count.
 func TestPreferencesCanBeIgnored(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[string]string{"Respect": "on-demand", "Ignore": "spot"} {
@@ -143,8 +144,8 @@ func TestPreferencesCanBeIgnored(t *testing.T) {
 	}
 }
 
-// P-03: with the scheduler's default constraints told, pods that belong to one ReplicaSet are planned over three
-// zones, although one node would do.
+// P-03: when Joiner is given the scheduler's default constraints, it plans pods of one ReplicaSet over three zones,
+// although one node would do.
 func TestDefaultSpreadConstraintsAreFollowed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) {

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// V-07: a schedule that has the form of one and names no moment gets past the API server. The pool says so in an
-// event, and nothing of it is disrupted: the budget may have been meant to forbid it.
+// V-07: the API server accepts a schedule with the right form that names no moment. The pool says so in an event, and
+// none of its nodes is disrupted: the budget may have been meant to forbid it.
 func TestAScheduleThatNamesNoMoment(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -29,8 +29,8 @@ func TestAScheduleThatNamesNoMoment(t *testing.T) {
 	r.count(1)
 }
 
-// P-33, D-02: claims whose pool is deleted go with it, drained. Those that the user has kept (--cascade=orphan) stay
-// as they are, and say why nothing disrupts them; deleted by hand they end like any other.
+// P-33, D-02: when a pool is deleted, its claims go with it, drained. Those that the user keeps (--cascade=orphan)
+// stay as they are, and say why nothing disrupts them. Deleted by hand they end like any other.
 func TestThePoolIsDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -54,8 +54,8 @@ func TestThePoolIsDeleted(t *testing.T) {
 	r.nothingLeft(later)
 }
 
-// P-40, V-11: the node class is deleted while nodes of it run. They stay, their pool says what is missing and launches
-// nothing, and they can be removed.
+// P-40, V-11: the node class is deleted while its nodes run. They stay and can be removed. Their pool says what is
+// missing and launches nothing.
 func TestTheNodeClassIsDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -72,7 +72,7 @@ func TestTheNodeClassIsDeleted(t *testing.T) {
 	r.nothingLeft(later)
 }
 
-// D-06: an instance type vanishes from the catalogue while a node of it runs. The node has drifted, and is replaced.
+// D-06: an instance type vanishes from the catalogue while its node runs. The node has drifted, and is replaced.
 func TestAnInstanceTypeVanishes(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "types.json")

@@ -23,14 +23,14 @@ import (
 const (
 	otherPool  = "other"
 	otherReady = "other-ready" // its node is empty, ready, and has room for two small pods
-	otherLost  = "other-lost"  // its node is not ready and is deleted; the other program has not finished with it
+	otherLost  = "other-lost"  // its node is not ready and being deleted; the other program has not finished with it
 )
 
 var otherClass = karpenterv1.NodeClassReference{Group: "example.com", Kind: "OtherNodeClass", Name: "default"}
 
-// X-02, D-04: what another program manages is capacity, and nothing else. Nothing of ours writes to its pool, claims
-// and nodes, says anything about them, or evicts a pod there, while Joiner's own pool grows, shrinks and is
-// consolidated beside it.
+// X-02, D-04: what another program manages is only capacity for Joiner. Joiner does not write to its pool, claims and
+// nodes, says nothing about them, and evicts no pod there. Meanwhile Joiner's own pool grows, shrinks and is
+// consolidated.
 func TestWhatAnotherProgramManagesIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Audit = true })
@@ -87,7 +87,7 @@ func (r *testRig) otherProgram() {
 	r.run("delete", "node", otherLost, "--wait=false")
 }
 
-// otherMachine is a claim and a node of the other program.
+// otherMachine returns a claim and a node of the other program.
 func otherMachine(name string) (*karpenterv1.NodeClaim, *corev1.Node) {
 	providerID := "other://zone-1/" + name
 	labels := map[string]string{
@@ -181,7 +181,7 @@ func (r *testRig) requestsOfJoiner(visit func(cluster.Event)) {
 	}
 }
 
-// otherIsUntouched demands that nothing of ours wrote to what the other program manages, and that it is as it was.
+// otherIsUntouched demands that Joiner wrote to nothing that the other program manages, and that all is as it was.
 func (r *testRig) otherIsUntouched() {
 	r.t.Helper()
 	ctx := r.t.Context()

@@ -29,8 +29,8 @@ spec:
   containers: [{name: main, image: example.invalid/main, resources: {requests: {cpu: '1'}}}]
 `
 
-// B-16: what kube-scheduler does with a place that is kept. Two older pods would fill the node; the one whose place is
-// kept there gets it, and one of the others waits.
+// B-16: kube-scheduler respects a kept place. Two older pods would fill the node. The pod whose place is kept there
+// gets it, and one of the others waits.
 func TestKubeSchedulerLeavesAKeptPlace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.WithoutJoiner = true })
@@ -73,8 +73,8 @@ func TestKubeSchedulerLeavesAKeptPlace(t *testing.T) {
 	sees("the kept place taken", map[string]int{"bound": 1}, "kept")
 	sees("one of the others bound", map[string]int{"bound": 1, "waits": 1}, "older-1", "older-2")
 
-	// A pod that cannot come does not keep others away for long: the scheduler forgets a nomination when it tries the
-	// pod in vain.
+	// A pod that can never run does not keep others away for long: the scheduler forgets a nomination when it tries
+	// the pod in vain.
 	r.apply(fmt.Sprintf(oneCore, "never") + `  nodeSelector: {nowhere: "true"}
 `)
 	sees("a pod that waits", map[string]int{"waits": 1}, "never")
@@ -84,7 +84,7 @@ func TestKubeSchedulerLeavesAKeptPlace(t *testing.T) {
 	sees("the other one bound", map[string]int{"bound": 2, "waits": 1}, "older-1", "older-2", "never")
 }
 
-// node makes a node that is ready, with so much CPU.
+// node makes a ready node with this much CPU.
 func (r *testRig) node(name, cpu string) {
 	r.t.Helper()
 	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),

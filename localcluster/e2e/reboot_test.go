@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// K-49: a node with a trouble that a reboot cures is drained, rebooted and used again: it is the same node, with
-// another boot ID. Nothing of it is left on node and claim, and the claim says what happened.
+// K-49: a node with a trouble that a reboot cures is drained, rebooted and used again: the same node, with another
+// boot ID. No mark of the repair is left on node and claim, and the claim's condition says what happened.
 func TestAnUnhealthyNodeIsRebooted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Args = append(o.Args, "--feature-gates=NodeRepair=true") })
@@ -33,7 +33,7 @@ func TestAnUnhealthyNodeIsRebooted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// It has been so for longer than is tolerated.
+	// It has had the condition for longer than is tolerated.
 	patch := fmt.Sprintf(
 		`{"status":{"conditions":[{"type":"KWOKRebootRequired","status":"True","reason":"ByHand","message":"",`+
 			`"lastTransitionTime":%q}]}}`, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339))

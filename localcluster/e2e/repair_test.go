@@ -27,8 +27,8 @@ func (r *testRig) setUnhealthy(node, status string) {
 	r.run("patch", "node", node, "--subresource=status", "--type=strategic", "-p", patch)
 }
 
-// D-13, K-49: with the gate on, a node that stays unhealthy is replaced, and goes once its replacement is there. While
-// more than a fifth of the pool is unhealthy nothing is, and an event says why.
+// D-13, K-49: with the gate on, a node that stays unhealthy goes once its replacement is there. While more than a
+// fifth of the pool is unhealthy, nothing is replaced, and an event says why.
 func TestAnUnhealthyNodeIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Args = append(o.Args, "--feature-gates=NodeRepair=true") })
@@ -97,7 +97,7 @@ func TestAnUnhealthyNodeIsReplaced(t *testing.T) {
 	r.cameFirst(old, before)
 }
 
-// cameFirst checks that the one claim which was not there before was initialized when the old one was deleted.
+// cameFirst checks that the one new claim was initialized when the old one was deleted.
 func (r *testRig) cameFirst(old string, before map[string]bool) {
 	r.t.Helper()
 	gone, err := r.event(r.t.Context(), "DisruptionTerminating", old)

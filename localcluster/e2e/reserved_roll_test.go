@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// K-48: a roll of a pool that runs in a reservation which is used up. With the gate TerminateFirstDrift off it waits,
-// and the pool says why. With it nodes go one at a time before what replaces them comes, no claim fails, and none is
-// anywhere else.
+// K-48: a roll of a pool in a used-up reservation. With the gate TerminateFirstDrift off it waits, and the pool says
+// why. With the gate on, nodes go one at a time before their replacements come, no claim fails, and none is outside of
+// the reservation.
 func TestK48_ARollInAFullReservation(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "types.json")
@@ -45,7 +45,7 @@ func TestK48_ARollInAFullReservation(t *testing.T) {
 	if err := r.KillJoiner(); err != nil {
 		t.Fatal(err)
 	}
-	// of a flag that is given twice the last one counts
+	// if a flag is given twice, the last one counts
 	if err := r.StartJoiner(t.Context(), gates+"true"); err != nil {
 		t.Fatal(err)
 	}

@@ -140,8 +140,8 @@ func (r *testRig) nothingLeft(within time.Duration) {
 	})
 }
 
-// oneNodePerClaim demands that claims and nodes of ours correspond one to one: no second instance for a claim, none
-// without one.
+// oneNodePerClaim demands that our claims and nodes correspond one to one: no second instance for a claim, and none
+// without a claim.
 func (r *testRig) oneNodePerClaim() {
 	r.t.Helper()
 	var wrong []string
@@ -197,7 +197,7 @@ func (r *testRig) price() float64 {
 	return sum
 }
 
-// kwokPool is a NodePool of KWOK nodes with further lines under spec.template.spec and under spec.
+// kwokPool returns a NodePool of KWOK nodes with further lines under spec.template.spec and under spec.
 func kwokPool(name, template, spec string) string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.kwok.sh/v1alpha1
@@ -232,7 +232,7 @@ func indent(text string, by int) string {
 	return strings.Repeat(" ", by) + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+strings.Repeat(" ", by))
 }
 
-// deployment is a Deployment with further lines in its pod's spec.
+// deployment returns a Deployment with further lines in its pods' spec.
 func deployment(name string, replicas int, requests, podSpec string) string {
 	return fmt.Sprintf(`
 ---
@@ -252,7 +252,7 @@ spec:
 `, name, replicas, requests, indent(podSpec, 6))
 }
 
-// guard is a PodDisruptionBudget for the pods of a deployment; rule is one line such as maxUnavailable: 0.
+// guard returns a PodDisruptionBudget for a deployment's pods; rule is one line such as maxUnavailable: 0.
 func guard(app, rule string) string {
 	return fmt.Sprintf(
 		"\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: %[1]s, namespace: default}\nspec: {%[2]s, selector: {matchLabels: {app: %[1]s}}}\n",

@@ -34,7 +34,7 @@ func rightOf(verb, resource, group string) right {
 	return right(verb + " " + name + "." + group + sub)
 }
 
-// granted are all rights of deploy/rbac.yaml.
+// granted returns all rights of deploy/rbac.yaml.
 func granted(t *testing.T) map[right]bool {
 	t.Helper()
 	all := map[right]bool{}
@@ -61,7 +61,7 @@ func granted(t *testing.T) map[right]bool {
 	return all
 }
 
-// elsewhere are the rights that the story of this test does not need, each with the test that fails without it.
+// elsewhere returns the rights that this test's story does not need, each with the test that fails without it.
 func elsewhere() map[right]string {
 	return map[right]string{
 		"list ec2nodeclasses.karpenter.k8s.aws":         "TestASpotWarning",
@@ -71,27 +71,27 @@ func elsewhere() map[right]string {
 		"get daemonsets.apps":                           "TestASpotWarning", // aws-node
 		"get services":                                  "TestASpotWarning", // kube-dns
 		"patch nodes/status":                            "TestAnUnhealthyNodeIsRebooted",
-		// No request: the plugin that this test switches on asks for them, and without them nothing is launched.
+		// No request needs them. The plugin that this test switches on does, and without them nothing is launched.
 		"update nodepools.karpenter.sh/finalizers":  "TestU11_EachRightOfJoinerIsNeeded",
 		"update nodeclaims.karpenter.sh/finalizers": "TestU11_EachRightOfJoinerIsNeeded",
 	}
 }
 
-// spare are the rights that no request of this story needs: a lease's event that is repeated within minutes is
-// patched, and the one who leads does not change here so often. A right that is needed after all fails the test.
+// spare returns the rights that no request of this story needs. A lease's event is patched when it is repeated within
+// minutes, and the leader does not change so often here. If such a right is needed after all, the test fails.
 func spare() []right { return []right{"patch events"} }
 
-// unreached are the rights that requests need which this story leads to by chance only, each with the file that
-// makes them, and by what call.
+// unreached returns the rights of requests that this story makes only by chance, each with the file and the call that
+// makes the request.
 func unreached() map[right][2]string {
 	return map[right][2]string{
 		"get nodeclaims.karpenter.sh": {"../../internal/controller/claim/garbage.go", "Live.Get("},
-		// An event that is repeated within minutes, word for word, is counted.
+		// An event that is repeated word for word within minutes is only counted up.
 		"patch events.events.k8s.io": {"../../internal/kube/event/action.go", "recorder.Eventf("},
 	}
 }
 
-// everyRight is a story in which Joiner does all that a cluster with simulated machines has it do: launches with
+// everyRight begins a story in which Joiner does all that it does in a cluster with simulated machines: launches of
 // slow machines, overlays, and a drain that a budget holds up until its deadline.
 const everyRight = `
 apiVersion: karpenter.sh/v1alpha1
@@ -108,15 +108,15 @@ spec: {podTemplateRef: {name: gone}, replicas: 0}
 ---
 `
 
-// U-11: a right that no request needs is found, and so is a request without a right. The API server's own log says
-// which requests Joiner makes.
+// U-11: the test finds rights that no request needs, and requests without a right. The API server's own log has
+// Joiner's requests.
 func TestU11_EachRightOfJoinerIsNeeded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) {
 		o.Audit = true
 		o.ExtraArgs = map[cluster.Component][]string{cluster.APIServer: {
 			"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"}}
-		// As with API servers that have no watches which begin with a list: lists are asked for.
+		// Some API servers have no watches that begin with a list. With them Joiner requests lists.
 		o.Env = append(o.Env, "KUBE_FEATURE_WatchListClient=false")
 		o.Args = append(o.Args, "--disable-leader-election=false", "--ignore-dra-requests=false",
 			`--default-spread-constraints=[{"maxSkew":1,"topologyKey":"topology.kubernetes.io/zone",`+
@@ -124,7 +124,7 @@ func TestU11_EachRightOfJoinerIsNeeded(t *testing.T) {
 	})
 	r.apply(everyRight + strings.Replace(faultyPool("slow", "slowBoot: [{delay: 3s}]", quick), "      requirements:",
 		"      terminationGracePeriod: 5s\n      requirements:", 1))
-	// Two nodes, on their way at once: the place on the first one is kept.
+	// Two nodes start at once: the place on the first one is kept.
 	r.apply(deployment("web", 2, "{cpu: 1}", oneEach("web")) + guard("web", "maxUnavailable: 0"))
 	r.allRunning(2, later)
 	r.run("delete", "nodeclaims", "--all", "--wait=false")
@@ -136,7 +136,7 @@ func TestU11_EachRightOfJoinerIsNeeded(t *testing.T) {
 		return n >= 2, fmt.Sprintf("%d deleted", n), err
 	})
 	r.allRunning(2, later)
-	// A claim that somebody takes away beside its controller: whether it is gone is asked of the API server.
+	// Somebody removes a claim behind its controller's back: Joiner asks the API server whether it is gone.
 	r.run("delete", "poddisruptionbudget", "web")
 	claims, err := r.claims(t.Context())
 	if err != nil {
@@ -169,7 +169,7 @@ func TestU11_EachRightOfJoinerIsNeeded(t *testing.T) {
 	compareRights(t, r)
 }
 
-// compareRights compares what is granted with what was asked for, as the API server's own log has it.
+// compareRights compares the granted rights with the requests in the API server's own log.
 func compareRights(t *testing.T, r *testRig) {
 	t.Helper()
 	may, used, refused := granted(t), map[right]int{}, map[string]int{}
@@ -222,7 +222,7 @@ func compareRights(t *testing.T, r *testRig) {
 	testsExist(t, may, others)
 }
 
-// testsExist demands that rights that are proved elsewhere are granted, and that the tests are there.
+// testsExist demands that rights proved elsewhere are granted, and that those tests exist.
 func testsExist(t *testing.T, may map[right]bool, others map[right]string) {
 	t.Helper()
 	var all strings.Builder

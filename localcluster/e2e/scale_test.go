@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// mixed is a workload of 500 pods: sizes, node selectors, zone spread and hostname anti-affinity.
+// mixed returns a workload of 500 pods: sizes, node selectors, zone spread and hostname anti-affinity.
 func mixed() (manifests string, pods int) {
 	spread := func(app string) string {
 		return "topologySpreadConstraints:\n- {topologyKey: topology.kubernetes.io/zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: " +
@@ -86,7 +86,7 @@ func TestFiveHundredMixedPods(t *testing.T) {
 		float64(changes(requestsUp))/float64(nodes), changes(requestsAll), table(requestsAll))
 }
 
-// checkMixed looks at where the pods of mixed stand.
+// checkMixed checks where the pods of mixed run.
 func (r *testRig) checkMixed() {
 	r.t.Helper()
 	nodes, err := r.nodes(r.t.Context())

@@ -40,7 +40,7 @@ func (r realServer) Settle(t *testing.T, budget *policyv1.PodDisruptionBudget) {
 	t.Fatalf("the status of PodDisruptionBudget %s does not settle: %+v", budget.Name, budget.Status)
 }
 
-// what the simulated API server is held to is what a real one does.
+// a real API server passes the tests that the simulated one must pass.
 func TestTheRealServerKeepsTheSemanticsOfTheSimulation(t *testing.T) {
 	t.Parallel()
 	scheme, err := apiserver.Scheme()

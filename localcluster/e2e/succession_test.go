@@ -16,7 +16,7 @@ const onlyZoneB = amd64Linux + `
 - {key: topology.kubernetes.io/zone, operator: In, values: [test-zone-b]}
 - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}`
 
-// D-09, P-04: pods that require each other's zone, under a budget that lets one go at a time, are moved one after
+// D-09, P-04: pods require each other's zone, and their budget lets one go at a time. They are moved one after
 // another: by consolidation, which finds something cheaper, and by a user who deletes their node.
 func TestPodsThatRequireEachOtherMoveOneAfterAnother(t *testing.T) {
 	t.Parallel()
@@ -25,7 +25,7 @@ func TestPodsThatRequireEachOtherMoveOneAfterAnother(t *testing.T) {
 	r.apply(deployment("web", 3, "{cpu: 300m}", togetherByZone) + guard("web", "maxUnavailable: 1"))
 	r.allRunning(3, soon)
 	first := r.zones()
-	// Now there is something cheaper in every zone.
+	// Now every zone has something cheaper.
 	r.apply(kwokPool("default", amd64Linux, quiet))
 	second := r.movedFrom(first)
 	for node := range second {

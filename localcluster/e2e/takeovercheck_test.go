@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// K-25, K-28: the check of a real cluster, whose API server has not all that is asked for, says what a takeover would
-// remove; on the way back it says what Karpenter cannot read, and its patches are taken by the definitions that are
-// there.
+// K-25, K-28: the check of a real cluster says what a takeover would remove, although the API server does not have
+// everything that it asks for. On the way back the check says what Karpenter cannot read, and the installed
+// definitions accept its patches.
 func TestK25_ACheckOfARealCluster(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

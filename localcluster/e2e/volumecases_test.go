@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file draws cases for TestK58_ThePodsWithVolumesThatAreExpectedAreBound. In each, as many pods find a place
-// whatever node kube-scheduler prefers: the pods of a case are equal, or each may run on one node only.
+// This file draws cases for TestK58_ThePodsWithVolumesThatAreExpectedAreBound. In each, the number of pods that find a
+// place does not depend on which node kube-scheduler prefers: the pods are equal, or each may run on one node only.
 
 // volumeCase is a case: what storage some nodes have, and pods with claims.
 type volumeCase struct {
@@ -21,10 +21,10 @@ type volumeCase struct {
 	nodes   []string
 	objects []client.Object // before the pods
 	pods    []*corev1.Pod   // the highest priority first
-	// left are the capacities that the provisioner of the test takes from, by name.
+	// left has the capacities from which the test's provisioner takes, by name.
 	left map[string]*storagev1.CSIStorageCapacity
-	// count is set where which of the equal pods come first is left open: two that are provisioned for at once may be
-	// one too many.
+	// count is set if any of the equal pods may come first, so only their number counts: two that are provisioned for
+	// at once may be one too many.
 	count bool
 }
 
@@ -105,7 +105,7 @@ func (d *volumeDrawing) pod(claims ...string) *corev1.Pod {
 	return pod
 }
 
-// onNode is the affinity of a volume that can be used on one node.
+// onNode returns the affinity of a volume for one node.
 func onNode(node string) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{
@@ -113,7 +113,7 @@ func onNode(node string) *corev1.VolumeNodeAffinity {
 				Values: []string{node}}}}}}}
 }
 
-// local draws volumes that somebody has made on nodes, and pods with one or two claims for such.
+// local draws volumes that already exist on nodes, and pods with one or two claims for them.
 func (d *volumeDrawing) local(many int) {
 	d.class("kubernetes.io/no-provisioner")
 	for i, node := range d.c.nodes {
@@ -161,7 +161,7 @@ func (d *volumeDrawing) volume(name, node string) *corev1.PersistentVolume {
 	return v
 }
 
-// capacity draws what a driver has left on nodes, and pods with a claim that it would make there.
+// capacity draws what a driver has left on nodes, and pods with a claim for a volume there.
 func (d *volumeDrawing) capacity(many int) {
 	yes, no := true, false
 	d.c.count = true
@@ -193,8 +193,7 @@ func (d *volumeDrawing) capacity(many int) {
 	}
 }
 
-// attach draws how many volumes nodes attach, and pods that each bring so many, and with shared one that all of them
-// use.
+// attach draws how many volumes nodes attach, and pods that bring each volumes and, if shared, one that all pods use.
 func (d *volumeDrawing) attach(many, each int, shared bool) {
 	no := false
 	d.add(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: d.driver()}, Spec: storagev1.CSIDriverSpec{
@@ -208,7 +207,7 @@ func (d *volumeDrawing) attach(many, each int, shared bool) {
 				Name: d.driver(), NodeID: node, Allocatable: &storagev1.VolumeNodeResources{Count: &most}}}}})
 	}
 	common := ""
-	d.c.count = shared // two that select a node for the common claim at once are in each other's way
+	d.c.count = shared // two that select a node for the common claim at once hinder each other
 	if shared {
 		common = d.claim(1, func(spec *corev1.PersistentVolumeClaimSpec) {
 			spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// boundVolume is a PersistentVolume with further lines in its spec, and a claim of that name for it.
+// boundVolume returns a PersistentVolume with further lines in its spec, and a claim of that name for it.
 func boundVolume(name, source string) string {
 	return fmt.Sprintf(`
 ---
@@ -30,8 +30,8 @@ spec: {accessModes: [ReadWriteOnce], storageClassName: "", volumeName: %[1]s, re
 `, name, indent(source, 2))
 }
 
-// bound waits until kube-controller-manager has bound the claims. It looks again only every 15 s, and after a conflict
-// it takes more than one look; the wait for Joiner begins after it.
+// bound waits until kube-controller-manager has bound the claims. The manager looks only every 15 s, and needs more
+// than one look after a conflict. The wait for Joiner begins afterwards.
 func (r *testRig) bound(names ...string) {
 	r.t.Helper()
 	r.eventually(later, fmt.Sprintf("bound PersistentVolumeClaims %v", names),
@@ -51,8 +51,8 @@ func mounting(claim string) string {
 	return fmt.Sprintf("volumes: [{name: data, persistentVolumeClaim: {claimName: %s}}]", claim)
 }
 
-// P-07: a pod waits, and says for what, as long as its claim does not exist; then its node comes where the volume can
-// be used.
+// P-07: a pod waits while its claim does not exist, and an event says for what. Then its node comes where the volume
+// can be used.
 func TestPodsGoWhereTheirVolumesAre(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -89,7 +89,7 @@ nodeAffinity:
 	r.oneNodePerClaim()
 }
 
-// oneVolume is what the driver of the test says on a node.
+// oneVolume returns what the test's driver says about a node.
 func oneVolume(node string) string {
 	return fmt.Sprintf(`
 apiVersion: storage.k8s.io/v1
@@ -99,7 +99,7 @@ spec: {drivers: [{name: disk.example.invalid, nodeID: some-machine, allocatable:
 `, node)
 }
 
-// P-07: a node whose CSINode allows one volume takes one of two pods, whatever else it has room for; the other gets a
+// P-07: a node whose CSINode allows one volume takes one of two pods, whatever other room it has. The other pod gets a
 // node of its own.
 func TestNodesTakeAsManyVolumesAsTheirDriverSays(t *testing.T) {
 	t.Parallel()
@@ -124,8 +124,7 @@ spec: {attachRequired: false}
 		nodes, err := r.nodes(ctx)
 		for name := range nodes {
 			if name != node {
-				// The scheduler tries such a pod again when a CSINode comes, which on a real machine is the kubelet's
-				// work.
+				// The scheduler tries such a pod again when a CSINode comes. On a real machine the kubelet makes it.
 				return true, "", r.Apply(ctx, oneVolume(name))
 			}
 		}
@@ -139,8 +138,8 @@ spec: {attachRequired: false}
 	r.oneNodePerClaim()
 }
 
-// P-07: a pod with more volumes of a driver than any node has been able to attach is told so, and no node is launched
-// for it in vain. Of two pods that want a ReadWriteOncePod claim one is planned for.
+// P-07: if a pod has more volumes of a driver than any node could attach so far, an event says so, and no node is
+// launched for it in vain. Of two pods with the same ReadWriteOncePod claim, one gets a plan.
 func TestPodsThatNoNodeCouldServeGetNone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -20,10 +20,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 )
 
-// selectedNode is how kube-scheduler tells a provisioner for which node a volume is to be made.
+// selectedNode is the annotation by which kube-scheduler tells a provisioner the node of a new volume.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// casesAtOnce is how many cases are judged together: no more than ten nominations are told at a time (K-14).
+// casesAtOnce is how many cases are judged together: at most ten nominations are reported at a time (K-14).
 const casesAtOnce = 10 / mostPods
 
 // numberOf reads a number above 0 from the environment.
@@ -40,9 +40,8 @@ func numberOf(t *testing.T, name string, usual int) int {
 	return n
 }
 
-// K-58, K-59: kube-scheduler is the judge. In drawn cases, the pods that Joiner expects on nodes that are there are
-// bound, and those of which it says that nothing has room for their volumes are not. Joiner says so before the
-// scheduler runs.
+// K-58, K-59: kube-scheduler is the judge of drawn cases. It binds the pods that Joiner expects on existing nodes, and
+// not those for whose volumes Joiner finds no room. Joiner speaks before the scheduler runs.
 func TestK58_ThePodsWithVolumesThatAreExpectedAreBound(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -74,7 +73,7 @@ func TestK58_ThePodsWithVolumesThatAreExpectedAreBound(t *testing.T) {
 	}
 }
 
-// judgeVolumes shows cases to Joiner, asks what it says of their pods, and then lets kube-scheduler decide.
+// judgeVolumes shows cases to Joiner, waits for its verdicts on their pods, and then lets kube-scheduler decide.
 func (r *testRig) judgeVolumes(cases []*volumeCase, count map[string]int) {
 	r.t.Helper()
 	var pods []*corev1.Pod
@@ -90,7 +89,7 @@ func (r *testRig) judgeVolumes(cases []*volumeCase, count map[string]int) {
 			pods = append(pods, pod)
 		}
 	}
-	for i := range mostPods { // the highest priority first: what Joiner has said of a pod it keeps to
+	for i := range mostPods { // the highest priority first: Joiner keeps to what it said about a pod
 		for _, c := range cases {
 			if i < len(c.pods) {
 				r.mark(c.pods[i].Name)
@@ -160,8 +159,8 @@ func (r *testRig) volumesAvailable(cases []*volumeCase) {
 	})
 }
 
-// boundWithVolumes provisions what kube-scheduler asks for until it has bound as many pods as are expected, and has
-// tried the others. It returns the nodes of those that are bound.
+// boundWithVolumes provisions what kube-scheduler asks for until it has bound as many pods as expected and has tried
+// the others. It returns the nodes of the bound pods.
 func (r *testRig) boundWithVolumes(cases []*volumeCase, expected map[string]bool) map[string]string {
 	r.t.Helper()
 	bound := map[string]string{}
@@ -200,8 +199,8 @@ func (r *testRig) boundWithVolumes(cases []*volumeCase, expected map[string]bool
 	return bound
 }
 
-// provision makes the volumes that kube-scheduler asks for, as the driver of each case would: where nothing is left,
-// it says so.
+// provision makes the volumes that kube-scheduler asks for, as the driver of each case would. If nothing is left, it
+// says so.
 func (r *testRig) provision(ctx context.Context, cases []*volumeCase) error {
 	for _, c := range cases {
 		for _, o := range c.objects {
@@ -253,7 +252,7 @@ func (r *testRig) provisionOne(ctx context.Context, c *volumeCase, claim *corev1
 	return r.Client.Create(ctx, volume)
 }
 
-// take lowers what a driver has left, before it makes the volume.
+// take lowers what a driver has left before it makes the volume.
 func (r *testRig) take(ctx context.Context, from *storagev1.CSIStorageCapacity, size resource.Quantity) error {
 	before := from.DeepCopy()
 	from.Capacity.Sub(size)
@@ -263,7 +262,7 @@ func (r *testRig) take(ctx context.Context, from *storagev1.CSIStorageCapacity, 
 	return r.Client.Patch(ctx, from, client.MergeFrom(before))
 }
 
-// clearVolumes takes away what cases have made, and waits until it is gone.
+// clearVolumes removes what cases have made, and waits until it is gone.
 func (r *testRig) clearVolumes(cases []*volumeCase) {
 	r.t.Helper()
 	for _, c := range cases {

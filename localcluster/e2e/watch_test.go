@@ -16,8 +16,8 @@ var (
 	podResource   = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-// follow calls take for all objects that a selector of labels chooses, as Added, and then for every event about them
-// until the test ends, one after the other: no moment is missed. A hole in the watch fails the test.
+// follow calls take for all objects that a label selector picks, as Added, and then for every event about them until
+// the test ends, one by one. So no moment is missed. A hole in the watch fails the test.
 func (r *testRig) follow(resource schema.GroupVersionResource, selector string,
 	take func(watch.EventType, *unstructured.Unstructured)) {
 	r.t.Helper()

@@ -64,15 +64,15 @@ func (o *Oracle) bindAll(ctx context.Context, waiting []placement,
 	return s.fewest, nil
 }
 
-// orderMatters reports whether a refusal may depend on what is bound already. Only spread and affinity can profit from
-// bound pods; all other refusals only become more with each bound pod.
+// orderMatters reports whether another order might avoid the refusal. Bound pods can help spread and affinity only;
+// for all other plugins, more bound pods mean more refusals.
 func orderMatters(v Violation) bool {
 	return v.Reason == podtopologyspread.ErrReasonConstraintsNotMatch ||
 		v.Reason == interpodaffinity.ErrReasonAffinityRulesNotMatch
 }
 
-// climb starts with an order and moves on to a neighbour that leaves fewer pods over, as long as there is one. It
-// reports whether it found an order that leaves none over.
+// climb starts with an order, and moves to neighbours that leave fewer pods unbound as long as there are any. It
+// reports whether it found an order that binds all pods.
 func (s *search) climb(ctx context.Context, order []placement) (bool, error) {
 	left, err := s.try(ctx, order)
 	for len(left) > 0 && err == nil &&

@@ -25,8 +25,8 @@ type Cluster struct {
 type Plan struct {
 	// Launched are new nodes in the state in which they are ready for pods. Their names must not be in use.
 	Launched []*corev1.Node
-	// Gone are the names of nodes that go. Their pods go too, except those that Placed moves. Pods on them still count
-	// while pods are bound that wait from the start, see stages.go.
+	// Gone are the names of nodes that go. Their pods go too, except those that Placed moves. Pods that wait from the
+	// start are bound first; until then the pods on Gone nodes still count (see stages.go).
 	Gone []string
 	// Placed has the node name of every pod that the plan places: waiting pods, and pods of nodes that go.
 	Placed map[types.NamespacedName]string

@@ -75,7 +75,7 @@ func together(pod *corev1.Pod) {
 	}}
 }
 
-// follower must be near web pods and is none itself.
+// follower must be near web pods and is not one itself.
 func follower(pod *corev1.Pod) {
 	together(pod)
 	pod.Labels = map[string]string{"app": "other"}
@@ -157,7 +157,7 @@ func tamperedPlans() []tampered {
 	}
 }
 
-// P-21: a plan that breaks a constraint is caught, and by the plugin that stands for it; the right plan passes.
+// P-21: a plan that breaks a constraint is caught by that constraint's plugin; the right plan passes.
 func TestOracleCatchesTamperedPlans(t *testing.T) {
 	t.Parallel()
 	o := newOracle(t)
@@ -180,8 +180,8 @@ func TestOracleCatchesTamperedPlans(t *testing.T) {
 	}
 }
 
-// The order of binding is the oracle's to find: a pod that must be near another is bound after it, whatever their
-// names and priorities are.
+// The oracle must find the order of binding: a pod that must be near another is bound after it, whatever their names
+// and priorities are.
 func TestOracleFindsAnOrder(t *testing.T) {
 	t.Parallel()
 	first := testPod("a-follower", func(pod *corev1.Pod) {
@@ -197,7 +197,7 @@ func TestOracleFindsAnOrder(t *testing.T) {
 	}
 }
 
-// Pods of nodes that go leave room and make no demands; those that the plan moves are judged where they go.
+// Pods of removed nodes leave room and make no demands; those that the plan moves are judged at their new place.
 func TestOracleMovesPodsOfNodesThatGo(t *testing.T) {
 	t.Parallel()
 	moved := testPod("moved", apart)
@@ -222,7 +222,7 @@ func TestOracleMovesPodsOfNodesThatGo(t *testing.T) {
 	}
 }
 
-// The labels of namespaces are those of the case at hand, not of one before.
+// The labels of namespaces are those of the present case, not of an earlier one.
 func TestOracleForgetsTheCaseBefore(t *testing.T) {
 	t.Parallel()
 	o := newOracle(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/oracle"
 )
 
-// largePlan spreads 600 pods over three zones, four to a node. The stated order takes two pods of one zone after the
-// other, so that half of them have to wait for a later pass. moved of the pods stand in zone a instead of b.
+// largePlan spreads 600 pods over three zones, four to a node. The stated order takes two pods of one zone after each
+// other, so half of them must wait for a later pass. moved of the pods are in zone a instead of b.
 func largePlan(moved int) (oracle.Cluster, oracle.Plan) {
 	var before oracle.Cluster
 	p := oracle.Plan{Placed: map[types.NamespacedName]string{}}
@@ -38,8 +38,8 @@ func largePlan(moved int) (oracle.Cluster, oracle.Plan) {
 	return before, p
 }
 
-// P-21: plans of more pods than orders are searched for are bound in passes: all of a right plan, and not one of those
-// that make a zone fuller than maxSkew allows.
+// P-21: plans with too many pods for a search of orders are bound in passes: all pods of a right plan, and none of
+// those that make a zone fuller than maxSkew allows.
 func TestLargePlansAreBoundInPasses(t *testing.T) {
 	t.Parallel()
 	o := newOracle(t)
@@ -49,7 +49,7 @@ func TestLargePlansAreBoundInPasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Zone b has 196 of its 200 pods then, and a and c may have one more each: 7 of a and 3 of c are left.
+		// Then zone b has 196 of its 200 pods, and a and c may have one more each: 7 of a and 3 of c are left.
 		if want := map[int]int{0: 0, 4: 10}[moved]; len(violations) != want {
 			t.Errorf("%d pods moved: %d violations; want %d", moved, len(violations), want)
 		}

@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/oracle"
 )
 
-// K-60, B-16: the model that plays plans scores the same nodes as kube-scheduler's own plugins, and alike, in random
-// clusters.
+// K-60, B-16: in random clusters, the model that plays plans scores the same nodes as kube-scheduler's own plugins,
+// and with the same scores.
 func TestTheModelScoresAsKubeSchedulerDoes(t *testing.T) {
 	t.Parallel()
 	scorer, err := oracle.NewScorer(t.Context())
@@ -85,7 +85,7 @@ func (c tied) modelled(t *testing.T) map[string]int64 {
 
 func apps() []string { return []string{"a", "b", "c"} }
 
-// owners are the ReplicaSets of all pods, one for each app.
+// owners returns the ReplicaSets of all pods, one for each app.
 func owners() []*appsv1.ReplicaSet {
 	var sets []*appsv1.ReplicaSet
 	for _, app := range apps() {

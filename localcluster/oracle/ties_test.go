@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/oracle"
 )
 
-// the simulation's scheduler and kube-scheduler's plugins agree on where pods may come that are tied to others,
-// each node of each random cluster.
+// the simulation's scheduler and kube-scheduler's plugins agree on where pods that are tied to others may run,
+// for each node of each random cluster.
 func TestTheSimulatedSchedulerIsKubeSchedulers(t *testing.T) {
 	t.Parallel()
 	judge, err := oracle.New(t.Context())
@@ -45,7 +45,7 @@ func TestTheSimulatedSchedulerIsKubeSchedulers(t *testing.T) {
 	}
 }
 
-// tied is a small cluster and a pod that waits.
+// tied is a small cluster and a waiting pod.
 type tied struct {
 	nodes []*corev1.Node
 	pods  []*corev1.Pod
@@ -59,8 +59,7 @@ func namespaces() []*corev1.Namespace {
 	}
 }
 
-// asked returns the plugin that refuses the pod on a node, "" for none, "else" when another one than those of ties
-// does.
+// asked returns the plugin that refuses the pod on a node: "" for none, and "else" for one that is not about ties.
 func (c tied) asked(t *testing.T, judge *oracle.Oracle, node *corev1.Node) string {
 	t.Helper()
 	plan := oracle.Plan{

@@ -26,7 +26,7 @@ const auditLog = `{"stage":"ResponseComplete","verb":"create","userAgent":"joine
 	`"objectRef":{"resource":"nodepools","apiGroup":"karpenter.sh"},"responseStatus":{"code":200}}
 `
 
-// U-11: what is granted and not needed is found, and so is a list of exceptions that is no longer right.
+// U-11: rights that are granted but not needed are found, and so are outdated exceptions.
 func TestU11_UnneededRightsAreFound(t *testing.T) {
 	granted, err := Granted([]byte(rules))
 	if err != nil {

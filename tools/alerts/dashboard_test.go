@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts"
 )
 
-// expressions are those of the dashboard, by panel.
+// expressions returns those of the dashboard, by panel.
 func expressions(t *testing.T) map[string][]string {
 	t.Helper()
 	content, err := charts.Files().ReadFile(charts.Joiner + "/files/dashboard.json")
@@ -43,7 +43,7 @@ func expressions(t *testing.T) map[string][]string {
 	return found
 }
 
-// shownByAll is what scrapes of all programs show: by metric, the values of each label.
+// shownByAll returns what scrapes of all programs show: by metric, the values of each label.
 func shownByAll(t *testing.T) map[string]map[string][]string {
 	t.Helper()
 	shown := map[string]map[string][]string{}
@@ -62,8 +62,8 @@ func shownByAll(t *testing.T) map[string]map[string][]string {
 	return shown
 }
 
-// U-10: each expression of the dashboard can be parsed, its metrics are ones that the programs register, and so are
-// its labels and the values that it names, except those that a scrape or the user's Prometheus adds.
+// U-10: each expression of the dashboard can be parsed. The programs register its metrics, labels and label values,
+// except those that a scrape or the user's Prometheus adds.
 func TestU10_TheDashboardShowsWhatIsRegistered(t *testing.T) {
 	t.Parallel()
 	shown, selectors := shownByAll(t), 0
@@ -111,7 +111,7 @@ func TestU10_TheDashboardShowsWhatIsRegistered(t *testing.T) {
 	}
 }
 
-// U-10: every metric of Joiner's own is on the dashboard or in an alert: else nobody would look at it.
+// U-10: each of Joiner's own metrics is on the dashboard or in an alert: else nobody would look at it.
 func TestU10_EveryMetricIsLookedAt(t *testing.T) {
 	t.Parallel()
 	text := ""

@@ -10,15 +10,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// noCertificate is before there is one.
+// noCertificate is a source that has no certificate yet.
 type noCertificate struct{}
 
-// GetCertificate has none.
+// GetCertificate returns none.
 func (noCertificate) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return nil, errors.New("none")
 }
 
-// well are the samples of a cluster of which there is nothing to tell, for 28 hours.
+// well are the samples of a healthy cluster, for 28 hours.
 var well = []string{
 	`autonode_conformance_checked_timestamp_seconds 0+60x1700`,
 	`node_scheduling_policy_scheduler_read_timestamp_seconds 0+60x1700`,
@@ -30,7 +30,7 @@ var well = []string{
 	`joiner_leader 1x1700`,
 }
 
-// with are the samples of well, some of them others.
+// with returns the samples of well, with some of them added or replaced.
 func with(samples ...string) []string {
 	all := append([]string{}, samples...)
 	for _, series := range well {
@@ -46,7 +46,7 @@ func with(samples ...string) []string {
 	return all
 }
 
-// fires is an alert over samples; testdata/fires.yaml says what holds.
+// fires is an alert over samples; testdata/fires.yaml explains it.
 type fires struct {
 	Alert, Party, Severity string
 	Samples                []string
@@ -67,7 +67,7 @@ func read(t *testing.T, name string, into any) {
 	}
 }
 
-// A-43, A-44, U-10: each alert fires over its samples, once and in one go, and no other one does, and stops.
+// A-43, A-44, U-10: each alert fires over its samples, once and without a break, and stops. No other alert fires.
 func TestA43_EachAlertFiresAndStops(t *testing.T) {
 	t.Parallel()
 	fired, table := map[string]bool{}, []fires{}
@@ -126,9 +126,8 @@ func (f fires) check(t *testing.T, got firing) {
 	}
 }
 
-// A-43: over a cluster of which there is nothing to tell, nothing fires; nor does anything over dry runs, another
-// mode, nodes of a group that is not enabled, entries that are fine, and objects of which the cause is not known or
-// that are being replaced.
+// A-43: over a healthy cluster nothing fires. Nor does anything over dry runs, another mode, nodes of a group that is
+// not enabled, entries that are fine, and objects with an unknown cause or being replaced.
 func TestA43_NothingFiresWithoutCause(t *testing.T) {
 	t.Parallel()
 	var quiet [][]string

@@ -10,8 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// joinerMetrics are those of joiner, each with the values that its labels take as far as they are of closed sets, and
-// with some where they are not.
+// joinerMetrics registers those of joiner. Labels have all their values if these are a closed set, else some.
 func joinerMetrics(registry *prometheus.Registry) {
 	set, pool := metrics.New(registry), "default"
 	metrics.NewRequests(registry).WithLabelValues("list", "Pod")

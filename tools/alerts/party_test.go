@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 )
 
-// exposed are the series that a registry shows, each as it is for an hour.
+// exposed returns the series that a registry shows, each with its present value for an hour.
 func exposed(t *testing.T, registry *prometheus.Registry) (series []string) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -41,8 +41,8 @@ func exposed(t *testing.T, registry *prometheus.Registry) (series []string) {
 	return series
 }
 
-// what the operator shows of each cause makes the alerts of its party fire and of no other, and the tenant's
-// page nobody. A cause that is not known blames nobody.
+// the operator's metrics about each cause make only the alerts of its party fire, and the tenant's page nobody.
+// An unknown cause blames nobody.
 func TestA45_EachCauseAlertsItsParty(t *testing.T) {
 	t.Parallel()
 	for _, cause := range conformance.Causes() {
@@ -76,7 +76,7 @@ func TestA45_EachCauseAlertsItsParty(t *testing.T) {
 	}
 }
 
-// who has to mend a policy that is not Ready gets the alert, each their own.
+// each party that must repair a policy that is not Ready gets an alert of its own.
 func TestA45_EachPartyIsToldOfAPolicyThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	all := conformance.Parties()

@@ -23,12 +23,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// report is what a look found.
+// report returns a report with these counts.
 func report(counts ...conformance.Count) conformance.Report {
 	return conformance.Report{Counts: counts}
 }
 
-// operatorMetrics are those of joiner-operator, each with all values that its labels take.
+// operatorMetrics registers those of joiner-operator, each with all values of its labels.
 func operatorMetrics(registry *prometheus.Registry) operator.Metrics {
 	m := operator.NewMetrics(registry)
 	m.ShowProtected("")
@@ -47,7 +47,7 @@ func operatorMetrics(registry *prometheus.Registry) operator.Metrics {
 	return m
 }
 
-// webhookMetrics are those of joiner-webhook, each with all values that its labels take, for one group.
+// webhookMetrics registers those of joiner-webhook, each with all values of its labels, for one group.
 func webhookMetrics(registry *prometheus.Registry) {
 	m := door.NewMetrics(registry)
 	m.Show([]evaluator.Effective{{Group: "ControlPlane", Mode: configv1.Enable}}, 0, time.Unix(0, 0))
@@ -63,7 +63,7 @@ func webhookMetrics(registry *prometheus.Registry) {
 	registry.MustRegister(webhook.Rejections(), serve.ExpiryMetric(webhook.ExpiryMetric, noCertificate{}))
 }
 
-// registered is what a scrape of each program shows: by metric, the values of each label.
+// registered returns what a scrape of the chart's program shows: by metric, the values of each label.
 func registered(t *testing.T, chart string) map[string]map[string][]string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -102,7 +102,7 @@ func registered(t *testing.T, chart string) map[string]map[string][]string {
 	return shown
 }
 
-// values are those that a matcher names.
+// values returns those that a matcher names.
 func values(m *labels.Matcher) []string {
 	if m.Type == labels.MatchRegexp || m.Type == labels.MatchNotRegexp {
 		return strings.Split(m.Value, "|")
@@ -110,8 +110,8 @@ func values(m *labels.Matcher) []string {
 	return []string{m.Value}
 }
 
-// every metric of an expression is one that the program of the chart registers, with that label and that value;
-// and a scrape adds the namespace, which each expression asks for.
+// the program of the chart registers every metric of an expression, with that label and that value. A scrape
+// adds the namespace, which each expression asks for.
 func TestA43_EveryMetricAndLabelIsRegistered(t *testing.T) {
 	t.Parallel()
 	selectors := 0
@@ -156,7 +156,7 @@ func TestA43_EveryMetricAndLabelIsRegistered(t *testing.T) {
 	}
 }
 
-// aggregated tells of labels that an expression groups by and that neither its metrics nor a scrape have.
+// aggregated reports labels by which an expression groups, but which neither its metrics nor a scrape have.
 func (a alert) aggregated(t *testing.T, shown map[string]map[string][]string) {
 	t.Helper()
 	parser.Inspect(a.parsed(t), func(node parser.Node, _ []parser.Node) error {
@@ -178,7 +178,7 @@ func (a alert) aggregated(t *testing.T, shown map[string]map[string][]string) {
 	})
 }
 
-// each alert has what whoever gets it needs, and one of the party Tenant pages nobody.
+// each alert has what its reader needs, and one of the party Tenant pages nobody.
 func TestA44_EachAlertSaysWhoseItIsAndWhereToRead(t *testing.T) {
 	t.Parallel()
 	parties := map[string]bool{"": true} // of those that take it from the metric

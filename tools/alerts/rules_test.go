@@ -19,17 +19,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts"
 )
 
-// namespace is where the charts are released to in these tests.
+// namespace is that of the charts' releases in these tests.
 const namespace = "hcp-a"
 
-// alert is a rule as it stands in a chart.
+// alert is a rule as written in a chart.
 type alert struct {
 	Alert, Expr, For    string
 	Labels, Annotations map[string]string
 	chart               string
 }
 
-// alerts are those of all charts.
+// alerts returns those of all charts.
 func alerts(t *testing.T) (all []alert) {
 	t.Helper()
 	for _, chart := range []string{charts.Operator, charts.Webhook, charts.Joiner} {
@@ -59,7 +59,7 @@ func alerts(t *testing.T) (all []alert) {
 	return all
 }
 
-// parsed is the expression of an alert.
+// parsed returns the expression of an alert.
 func (a alert) parsed(t *testing.T) parser.Expr {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(a.Expr)
@@ -69,7 +69,7 @@ func (a alert) parsed(t *testing.T) parser.Expr {
 	return expr
 }
 
-// rule is the alert as Prometheus evaluates it.
+// rule returns the alert as Prometheus evaluates it.
 func (a alert) rule(t *testing.T) *rules.AlertingRule {
 	t.Helper()
 	var hold model.Duration
@@ -84,12 +84,12 @@ func (a alert) rule(t *testing.T) *rules.AlertingRule {
 		labels.EmptyLabels(), "", true, slog.New(slog.DiscardHandler))
 }
 
-// firing is one alert that fires, as its labels say.
+// firing is one alert that fires, by its labels.
 type firing struct{ name, party, severity, summary, description string }
 
-// history evaluates all alerts once a minute over samples, one a minute each, and returns what fires in each of the
-// given minutes, which are in order. Samples are series in the notation of Prometheus' own tests, without the labels
-// that a scrape adds.
+// history evaluates all alerts once a minute over samples, which have one value a minute. It returns what fires in
+// each of the given minutes, which are in order. Samples are series in the notation of Prometheus' own tests, without
+// the labels that a scrape adds.
 func history(t *testing.T, samples []string, minutes ...int) map[int][]firing {
 	t.Helper()
 	load := []string{"load 1m"}
@@ -123,7 +123,7 @@ func history(t *testing.T, samples []string, minutes ...int) map[int][]firing {
 	return found
 }
 
-// scraped adds to a series the labels of its target.
+// scraped adds the labels of its target to a series.
 func scraped(series string) string {
 	target := fmt.Sprintf("namespace=%q,pod=%q", namespace, "p-1")
 	name, rest, _ := strings.Cut(series, " ")

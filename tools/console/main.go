@@ -1,6 +1,6 @@
-// Program console makes the page of package console of its sources (U-08): go run ./console SOURCES ASSETS. It needs
-// neither Node.js nor a network: what the page is built with is a Go module, and the libraries in it stand beside its
-// sources as they were published.
+// Program console builds the page of package console from its sources (U-08): go run ./console SOURCES ASSETS. It
+// needs neither Node.js nor a network: the bundler is a Go module, and the page's libraries are beside its sources, as
+// they were published.
 package main
 
 import (
@@ -24,13 +24,13 @@ func main() {
 	}
 }
 
-// libraries are those that the page is made with, by the name that sources import them under.
+// libraries returns the files of the page's libraries, by the name under which sources import them.
 func libraries() map[string]string {
 	return map[string]string{"preact": "preact.mjs", "preact/hooks": "preact-hooks.mjs",
 		"@preact/signals": "signals.mjs", "@preact/signals-core": "signals-core.mjs"}
 }
 
-// licences are those of the libraries, with the versions that stand in vendor.
+// licences returns the libraries, with their versions in vendor, and the files of their licences.
 func licences() [][2]string {
 	return [][2]string{{"preact 11.2.0", "LICENSE.preact"}, {"@preact/signals 2.11.4", "LICENSE.signals"},
 		{"@preact/signals-core 1.14.5", "LICENSE.signals-core"}}

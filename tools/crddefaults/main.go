@@ -1,5 +1,5 @@
-// Command crddefaults writes down, as Go, what an API server fills into the specs of a kind by the default: entries of
-// its CRD. Whoever compares what it wrote with what is stored has to know them.
+// Command crddefaults writes Go code with the values that an API server fills into the specs of a kind, from the
+// default: entries of its CRD. A program that compares what it wrote with what is stored has to know them.
 //
 // Usage: crddefaults file.yaml version package out.go
 //
@@ -40,7 +40,7 @@ func run(args []string) error {
 	return os.WriteFile(args[3], source, 0o644)
 }
 
-// definition is what of a CRD is looked at.
+// definition is the part of a CRD that is read.
 type definition struct {
 	Spec struct {
 		Names    struct{ Kind string }

@@ -25,7 +25,7 @@ spec:
               open: {type: object, additionalProperties: true}
 `
 
-// A-01: every default of the spec is in the table, wherever it stands, and none of the status.
+// A-01: every default of the spec is in the table, at any depth, and none of the status.
 func TestEveryDefaultOfTheSpecIsFound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

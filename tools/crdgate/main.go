@@ -1,6 +1,6 @@
-// Command crdgate makes two definitions of the one that controller-gen made of types with feature gates: as
-// OpenShift's own generator would make it with the gate on, and with the gate off. controller-gen itself
-// knows nothing of gates.
+// Command crdgate takes the definition that controller-gen made from types with feature gates. It makes two of it, as
+// OpenShift's own generator would: one with the gate on, and one with the gate off. controller-gen itself knows
+// nothing of gates.
 //
 //	+openshift:enable:FeatureGate=GATE   above a field: with the gate off it is not there
 //	+openshift:validation:FeatureGateAwareXValidation:featureGate=GATE,rule="...",message="..."
@@ -50,7 +50,7 @@ func run(args []string) error {
 	return nil
 }
 
-// gated is the definition with the gate on or off.
+// gated returns the definition with the gate on or off.
 func gated(content []byte, types types, gate string, on bool) ([]byte, error) {
 	var crd map[string]any
 	if err := yaml.Unmarshal(content, &crd); err != nil {

@@ -70,8 +70,8 @@ func make2(t *testing.T, gate, types, crd string) (on, off string, err error) {
 	return read("on.yaml"), read("off.yaml"), nil
 }
 
-// with the gate off neither its fields nor its rules are there, with the gate on both are; what has another
-// gate is left alone.
+// with the gate off, its fields and rules are missing; with the gate on, both exist. What has another gate is
+// left alone.
 func TestA38_GatesDecideAboutFieldsAndRules(t *testing.T) {
 	t.Parallel()
 	on, off, err := make2(t, "New", source, manifest)
@@ -90,7 +90,7 @@ func TestA38_GatesDecideAboutFieldsAndRules(t *testing.T) {
 	}
 }
 
-// a marker that says nothing is told.
+// a marker without effect is reported.
 func TestA38_MarkersThatFindNoPlaceAreErrors(t *testing.T) {
 	t.Parallel()
 	for want, row := range map[string]struct{ gate, types, crd string }{

@@ -95,7 +95,7 @@ func (t types) add(name string, content []byte) error {
 	return nil
 }
 
-// rules are those of the markers above a type.
+// rules returns the rules in the markers above a type.
 func rules(doc *ast.CommentGroup) ([]rule, error) {
 	var found []rule
 	for _, text := range markers(doc, ruleMarker) {
@@ -116,8 +116,8 @@ func rules(doc *ast.CommentGroup) ([]rule, error) {
 	return found, nil
 }
 
-// readField reads a field. Those of types of other packages have nothing below them that has a gate; metadata is
-// not in a definition.
+// readField reads a field. It returns false if the type is of another package: nothing below it has a gate, and
+// metadata is not in a definition.
 func readField(f *ast.Field) (field, bool) {
 	read := field{}
 	if f.Tag != nil {
@@ -142,7 +142,7 @@ func readField(f *ast.Field) (field, bool) {
 	return read, ours
 }
 
-// markers are the texts behind a marker in a comment.
+// markers returns the texts behind a marker in a comment.
 func markers(doc *ast.CommentGroup, marker string) []string {
 	if doc == nil {
 		return nil

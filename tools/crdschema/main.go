@@ -1,6 +1,6 @@
 // Command crdschema finishes the CRDs that controller-gen wrote. Some fields have Go types of other
-// modules (corev1.Taint, resource.Quantity, the values of a map[string]string), where a marker has
-// nothing to stand on; what must hold for them is stated here instead and written into the schema.
+// modules (corev1.Taint, resource.Quantity, the values of a map[string]string), where no marker can
+// be placed. Their rules are stated here instead, and written into the schema.
 //
 // Usage: crdschema file.yaml...
 //

@@ -2,13 +2,13 @@ package main
 
 import "slices"
 
-// rule says what a schema that fits must have. Keys in set replace what is there; a nil takes the key away.
+// rule says what a schema that fits must have. Keys in set replace those of the schema; nil removes the key.
 type rule struct {
 	name string
 	// under are the last keys of the path to the schema, for example taints, items, properties, key.
 	under []string
-	// pattern, if not empty, is the pattern the schema must have now; for schemas that are known by
-	// their type and not by their place.
+	// pattern, if not empty, is the pattern that the schema must have now, or that set gives it. It is
+	// for schemas that are known by their type and not by their place.
 	pattern string
 	set     map[string]any
 }
@@ -31,7 +31,7 @@ func (r rule) apply(schema map[string]any) {
 }
 
 const (
-	// labelName is an optional DNS prefix with a slash, and a name. Lengths are bounded apart.
+	// labelName is an optional DNS prefix with a slash, and a name. It does not bound lengths.
 	labelName = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	// labelValue may be empty.
 	labelValue = `^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
@@ -46,7 +46,7 @@ func schemaRules() []rule {
 	taintKey := map[string]any{"minLength": 1, "maxLength": 316, "pattern": labelName}
 	taintValue := map[string]any{"maxLength": 63, "pattern": labelValue}
 	taintEffect := map[string]any{"enum": []any{"NoSchedule", "PreferNoSchedule", "NoExecute"}}
-	// What CEL reads needs a bound, or the API server takes the rule for too costly.
+	// Texts that CEL rules read need a bound, or the API server refuses the rule as too costly.
 	short := map[string]any{"maxLength": 32}
 	return []rule{
 		{name: "taint key", under: []string{"taints", "items", "properties", "key"}, set: taintKey},

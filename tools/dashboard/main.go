@@ -1,5 +1,5 @@
-// Program dashboard writes the dashboard of the chart joiner (U-10): go run ./dashboard FILE. What it shows is data in
-// panels.go; this file makes of it what Grafana reads. No plug-ins are needed.
+// Program dashboard writes the dashboard of the chart joiner (U-10): go run ./dashboard FILE. Its content is data in
+// panels.go; this file turns that into Grafana's format. No plug-ins are needed.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// object is one of JSON; its fields are written in the order of their names, so the file is the same each time.
+// object is a JSON object. Its fields are written in the order of their names, so the file is the same each time.
 type object = map[string]any
 
 // The grid of Grafana is 24 wide. Three graphs stand beside each other, or six figures.
@@ -37,7 +37,7 @@ const (
 
 func source() object { return object{"type": "prometheus", "uid": "${datasource}"} }
 
-// dashboard is all of it.
+// dashboard returns the whole dashboard.
 func dashboard() object {
 	var panels []any
 	id, x, y, high := 0, 0, 0, 0
@@ -83,7 +83,7 @@ func variables() []any {
 	}
 }
 
-// object is the panel as Grafana reads it.
+// object returns the panel in Grafana's format.
 func (p panel) object(id int, at object) object {
 	var targets []any
 	for i, q := range p.queries {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// U-10: the file of the chart is what this program writes.
+// U-10: the chart's file is what this program writes.
 func TestU10_TheDashboardOfTheChartIsCurrent(t *testing.T) {
 	t.Parallel()
 	want, err := json.MarshalIndent(dashboard(), "", "  ")
@@ -20,8 +20,8 @@ func TestU10_TheDashboardOfTheChartIsCurrent(t *testing.T) {
 	}
 }
 
-// U-10: no panel covers another or leaves the grid, each has a title, its unit and an expression, and no two have one
-// number.
+// U-10: no panel covers another or leaves the grid. Each has a title, its unit and an expression, and no two have the
+// same number.
 func TestU10_PanelsStandBesideEachOther(t *testing.T) {
 	t.Parallel()
 	taken, numbers := map[[2]int]any{}, map[any]bool{}

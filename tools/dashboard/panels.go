@@ -38,7 +38,8 @@ func stack(title, about, unit, expr, legend string) panel {
 	return panel{title: title, about: about, unit: unit, stacked: true, queries: []query{of(expr, legend)}}
 }
 
-// quantiles are the middle and the slowest of a histogram, by the labels of by, which are separated by commas.
+// quantiles returns queries for the median and the 95th percentile of a histogram, by the labels of by, which are
+// separated by commas.
 func quantiles(histogram, by string) []query {
 	if by != "" {
 		by = ", " + by
@@ -57,7 +58,7 @@ func quantiles(histogram, by string) []query {
 	return list
 }
 
-// rows are all of the dashboard.
+// rows returns all rows of the dashboard.
 func rows() []row {
 	return []row{
 		{"Now", now()}, {"Supply", supply()}, {"Launching", launching()}, {"Disruption", disruption()},

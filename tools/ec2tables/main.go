@@ -1,12 +1,12 @@
-// Command ec2tables writes what the EC2 provider knows without asking AWS (E-26): prices.txt, what instance types cost
-// on demand, and branches.txt, how many branch interfaces they have, which no API tells.
+// Command ec2tables writes the tables that the EC2 provider uses without asking AWS (E-26). prices.txt has the
+// on-demand prices of instance types. branches.txt has their numbers of branch interfaces, which no API returns.
 //
-// Usage: ec2tables [-cn MODULE@VERSION] [-prices MODULE@VERSION] [-branches MODULE@VERSION] DIRECTORY
+// Usage: ec2tables [-prices MODULE@VERSION] [-branches MODULE@VERSION] DIRECTORY
 //
 // The figures come from published Go modules, which the go command fetches and verifies. Their sources are parsed as
-// data: nothing of them is built, linked or copied, so they are no dependencies. What does not have the form that is
-// expected is an error. `make tables` runs it; it needs the network, so no check does. Other versions of the modules
-// are the flags' defaults, changed here.
+// data: nothing of them is built, linked or copied, so they are no dependencies. An unexpected form is an error. `make
+// tables` runs it. No check does, since it needs the network. For other versions of the modules, change the flags'
+// defaults here.
 package main
 
 import (
@@ -24,8 +24,8 @@ const (
 	branchesFile = "pkg/aws/vpc/limits.go"
 )
 
-// priceFiles are the files with prices, below pricesFrom. A region stands in one of them; the currency is that of its
-// partition.
+// priceFiles returns the files with prices, below pricesFrom. Each region is in one of them. Its currency is that of
+// its partition.
 func priceFiles() []string {
 	var files []string
 	for _, partition := range []string{"", "_us_gov", "_cn"} {

@@ -18,7 +18,7 @@ type module struct {
 	zip           string // path
 }
 
-// fetch has the go command download NAME@VERSION into its cache, where it was verified against the checksum database.
+// fetch has the go command download NAME@VERSION into its cache, and verify it against the checksum database.
 func fetch(id string) (module, error) {
 	name, version, ok := strings.Cut(id, "@v")
 	if !ok {
@@ -39,7 +39,7 @@ func fetch(id string) (module, error) {
 	if err := json.Unmarshal(out, &answer); err != nil {
 		return module{}, fmt.Errorf("go mod download %s: %w: %s", id, failed, complaint.String())
 	}
-	// A module that wants a newer Go than ours is an error, but it was fetched and verified: it is not built here.
+	// If a module needs a newer Go than ours, that is an error, but it was fetched and verified. It is not built here.
 	if answer.Zip == "" || answer.Sum == "" {
 		return module{}, fmt.Errorf("go mod download %s: %s", id, answer.Error)
 	}
@@ -55,7 +55,7 @@ func fetch(id string) (module, error) {
 	return m, nil
 }
 
-// file reads a file of the module by its path in there.
+// file reads a file of the module by its path in the module.
 func (m module) file(path string) ([]byte, error) {
 	archive, err := zip.OpenReader(m.zip)
 	if err != nil {

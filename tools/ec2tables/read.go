@@ -35,7 +35,7 @@ type limit struct {
 	branches int
 }
 
-// generated is how the files say when they were made.
+// generated matches the text by which files say when they were made.
 var generated = regexp.MustCompile(`generated at (\d{4}-\d{2}-\d{2})T\d{2}:\d{2}:\d{2}Z`)
 
 // parse reads a Go file that says when it was made.
@@ -74,7 +74,7 @@ func table(from source, file *ast.File) ([]ast.Expr, error) {
 	return found[0], nil
 }
 
-// entries calls do for each `"key": value`, and fails on a key that is there twice and on all else.
+// entries calls do for each `"key": value`. It fails on a duplicate key, and on any other element.
 func entries(from source, elements []ast.Expr, do func(key string, value ast.Expr) error) error {
 	seen := map[string]bool{}
 	for _, element := range elements {
@@ -98,7 +98,7 @@ func entries(from source, elements []ast.Expr, do func(key string, value ast.Exp
 	return nil
 }
 
-// name is what regions and types are called.
+// name matches the names of regions and types.
 var name = regexp.MustCompile(`^[a-z][a-z0-9.-]*$`)
 
 // readPrices reads a file with `"region": {"type": 0.096, …}` for one or more regions.
@@ -135,7 +135,7 @@ func readPrices(from source, content []byte) ([]priceList, error) {
 	return lists, err
 }
 
-// decimal is a price without sign and exponent that micro-dollars can hold.
+// decimal matches a price without sign and exponent that micro-dollars can hold.
 var decimal = regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]{1,6})?$`)
 
 // readBranches reads a file with `"type": {IsTrunkingCompatible: true, BranchInterface: 9, …}`.
@@ -167,7 +167,7 @@ func readBranches(from source, content []byte) (branchList, error) {
 	return list, err
 }
 
-// readLimit reads the two fields that count. ok is false when they are not there, or no constants.
+// readLimit reads the two fields that matter. ok is false if they are missing, or not constants.
 func readLimit(fields []ast.Expr) (l limit, ok bool) {
 	trunking, branches := "", ""
 	for _, field := range fields {

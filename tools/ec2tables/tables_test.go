@@ -20,7 +20,7 @@ var V, other = map[string]map[string]float64{
 }, 0
 `
 
-// E-26: the file of prices is a function of its sources, with where each column comes from and which of them are old.
+// E-26: the file of prices is a function of its sources. It says where each column comes from, and which ones are old.
 func TestPricesAreWritten(t *testing.T) {
 	t.Parallel()
 	lists, err := readPrices(here, []byte(prices))
@@ -66,7 +66,7 @@ var Limits = map[string]*T{
 }
 `
 
-// E-26: so is that of branch interfaces.
+// E-26: the same for the file of branch interfaces.
 func TestBranchesAreWritten(t *testing.T) {
 	t.Parallel()
 	list, err := readBranches(here, []byte(limits))
@@ -83,7 +83,7 @@ func TestBranchesAreWritten(t *testing.T) {
 	}
 }
 
-// E-26: a source that has another form than is known is refused, never half read.
+// E-26: a source of an unknown form is refused, never read in part.
 func TestOtherFormsAreRefused(t *testing.T) {
 	t.Parallel()
 	for change, want := range map[[2]string]string{

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// The two files have the form that package tables reads: lines of comment with "#", then what the figures stand for,
-// then a line for each instance type with a column for each of these.
+// The two files have the form that package tables reads: comment lines with "#", then lines about the columns and a
+// header, then a line for each instance type.
 
-// old is how much earlier than the newest prices of a file others are marked as old.
+// old is how much older than the newest prices of a file others must be to be marked as old.
 const old = 365 * 24 * time.Hour
 
 // writePrices writes a line for each type with its price in each region, "-" where it has none.
@@ -56,7 +56,7 @@ func writePrices(w *bytes.Buffer, lists []priceList) error {
 	return nil
 }
 
-// rank has the region first that others borrow from, then by name.
+// rank sorts regions by name, after the one that others borrow from.
 func rank(region string) string {
 	if region == "us-east-1" {
 		return ""
@@ -78,7 +78,7 @@ func age(day string, newest time.Time) string {
 	return ""
 }
 
-// fields are the source as it stands in a header.
+// fields returns the source as it is written above a table.
 func (s source) fields() string {
 	return fmt.Sprintf("module=%s version=%s file=%s licence=Apache-2.0 sum=%s", s.module, s.version, s.file, s.sum)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts/chartstest"
 )
 
-// U-11: with every value changed once, both versions of Helm tell the same of what to do next.
+// U-11: with every value changed once, both versions of Helm say the same about what to do next.
 func TestU11_TheNotesAreTheSameOfBothVersions(t *testing.T) {
 	t.Parallel()
 	for _, chart := range chartstest.Charts() {
@@ -32,7 +32,7 @@ func TestU11_TheNotesAreTheSameOfBothVersions(t *testing.T) {
 	}
 }
 
-// U-11: NOTES.txt says what to do next by the values that were given.
+// U-11: NOTES.txt says what to do next for the given values.
 func TestU11_TheNotesFollowTheValues(t *testing.T) {
 	t.Parallel()
 	monitors := chartstest.Served{"monitoring.coreos.com/v1/PodMonitor"}

@@ -21,7 +21,7 @@ type Rendered struct {
 	Notes    string
 }
 
-// Release says of what a chart is rendered.
+// Release says which chart is rendered, and with what.
 type Release struct {
 	Folder    string // of the chart
 	Namespace string
@@ -29,18 +29,18 @@ type Release struct {
 	Served    []string // kinds beside those of Kubernetes, as group/version/kind
 }
 
-// name is that of every release: no chart's objects are called by it. kubernetes is what the cluster is said to be.
+// name is the name of every release: no chart names its objects by it. kubernetes is the version of the cluster.
 const name, kubernetes = "release", "v1.36.0"
 
 // Version is a version of Helm.
 type Version struct {
 	Name   string
 	Render func(Release) (Rendered, error)
-	// Lint returns what Helm has against a chart, warnings among it.
+	// Lint returns Helm's complaints about a chart, warnings included.
 	Lint func(folder string, values map[string]any) error
 }
 
-// Versions are those that the charts are for.
+// Versions returns the versions of Helm that the charts support.
 func Versions() []Version {
 	return []Version{{"Helm 3", render3, lint3}, {"Helm 4", render4, lint4}}
 }

@@ -16,7 +16,7 @@ import (
 
 func folder(chart string) string { return "../../charts/" + chart }
 
-// rendered are the documents that a version of Helm makes of a chart, and its notes.
+// rendered returns the documents that a version of Helm makes of a chart, and its notes.
 func rendered(v Version, chart string, set map[string]any, served chartstest.Served) (
 	map[string][]byte, string, error) {
 	values, err := asRead(chartstest.Nested(set))
@@ -32,7 +32,7 @@ func rendered(v Version, chart string, set map[string]any, served chartstest.Ser
 	return documents, made.Notes, chartstest.Split(made.Manifest, documents)
 }
 
-// asRead are values as Helm reads them from a file: its numbers are those of JSON.
+// asRead returns values as Helm reads them from a file: its numbers are those of JSON.
 func asRead(values map[string]any) (read map[string]any, err error) {
 	text, err := json.Marshal(values)
 	if err != nil {
@@ -41,7 +41,7 @@ func asRead(values map[string]any) (read map[string]any, err error) {
 	return read, json.Unmarshal(text, &read)
 }
 
-// differ says in which documents two renderings differ as objects.
+// differ returns the documents in which two renderings differ as objects.
 func differ(a, b map[string][]byte) (names []string, err error) {
 	for name := range a {
 		var one, other any
@@ -65,7 +65,7 @@ func differ(a, b map[string][]byte) (names []string, err error) {
 }
 
 // U-11: for every chart, with its own values and with each value changed once, both versions of Helm make the same
-// objects, and they are those that the renderer of our other tests makes. A value that changes nothing is found.
+// objects as the renderer of our other tests. A value that changes nothing is found.
 func TestU11_HelmMakesWhatOurRendererMakes(t *testing.T) {
 	t.Parallel()
 	for _, chart := range chartstest.Charts() {
@@ -86,7 +86,7 @@ func TestU11_HelmMakesWhatOurRendererMakes(t *testing.T) {
 	}
 }
 
-// same renders by all renderers and returns what they agree on.
+// same renders with all renderers, demands that they agree, and returns the result.
 func same(t *testing.T, chart string, set map[string]any, served chartstest.Served) map[string][]byte {
 	t.Helper()
 	ours, err := chartstest.Render(chart, set, served)
@@ -110,7 +110,7 @@ func same(t *testing.T, chart string, set map[string]any, served chartstest.Serv
 	return ours
 }
 
-// U-11: Helm has nothing against the charts, not even a warning.
+// U-11: Helm finds nothing wrong with the charts, and has no warning either.
 func TestU11_HelmLintsTheCharts(t *testing.T) {
 	t.Parallel()
 	for _, chart := range chartstest.Charts() {
@@ -149,7 +149,7 @@ func schemaOf(t *testing.T, chart string) (read schema) {
 	return read
 }
 
-// leaves are the paths of the values that a schema describes. global is Helm's own, for charts within charts.
+// leaves visits the values that a schema describes. global is Helm's own, for charts within charts.
 func (s schema) leaves(at string, visit func(path string, s schema)) {
 	if len(s.Properties) == 0 {
 		visit(at, s)
@@ -186,7 +186,7 @@ func TestU11_EveryValueIsChanged(t *testing.T) {
 	}
 }
 
-// wrong are values that a schema must not take: of another kind, and misspelt beside it.
+// wrong returns values of kinds that the schema must refuse.
 func (s schema) wrong() []any {
 	var all []any
 	for _, value := range []any{"no such value", -1.5, true, []any{-1.5}, map[string]any{"x": -1.5}} {
@@ -197,7 +197,7 @@ func (s schema) wrong() []any {
 	return all
 }
 
-// takes says whether a value is of a kind that the schema takes.
+// takes reports whether a value is of a kind that the schema accepts.
 func (s schema) takes(value any) bool {
 	if s.Enum != nil {
 		return slices.Contains(s.Enum, value)
@@ -212,7 +212,7 @@ func (s schema) takes(value any) bool {
 	return s.Type == kind && s.Pattern == "" && kind != "array" && kind != "object" && kind != "number"
 }
 
-// U-11: Helm refuses a value of the wrong kind and a misspelt one, and says where it is.
+// U-11: Helm refuses a value of the wrong kind and a misspelt one, and says where.
 func TestU11_WrongValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, chart := range chartstest.Charts() {
@@ -247,7 +247,7 @@ func refused(t *testing.T, chart, path string, value any, says string) {
 	}
 }
 
-// U-11: what is inside of lists is checked too, and told with its place.
+// U-11: the items of lists are checked too, and errors name their place.
 func TestU11_WrongItemsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -34,8 +34,8 @@ func (m *mutant) key() string {
 
 // edit puts text around a piece of source, or in its place.
 type edit struct {
-	file          *source // of another than the mutant's, or nil
-	rank          int     // edits are made in this order, what is outside first
+	file          *source // if it is not the mutant's, else nil
+	rank          int     // edits are made in this order, outer ones first
 	start, end    int
 	before, after string
 	instead       bool // before takes the place of the piece
@@ -106,7 +106,7 @@ func render(f *source, mutants []*mutant, header string) []byte {
 // maxText is how much of a piece of source names a mutant.
 const maxText = 100
 
-// oneLine is source text in a line, cut where it is long.
+// oneLine returns source text on one line, cut if it is long.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) <= maxText {

@@ -71,7 +71,7 @@ func (w *finder) wrap(n ast.Node, now, before, after string) {
 	})
 }
 
-// function is the name of the function around, with its receiver.
+// function returns the name of the enclosing function, with its receiver.
 func (w *finder) function() string {
 	for _, n := range w.stack {
 		if f, ok := n.(*ast.FuncDecl); ok {
@@ -146,7 +146,7 @@ func (w *finder) isBool(e ast.Expr) bool {
 	return t == types.Typ[types.Bool] || t == types.Typ[types.UntypedBool]
 }
 
-// comparisons, and what changes only what happens at their boundary.
+// comparisons, and the operators that differ from them at the boundary only.
 var comparisons = map[token.Token][2]string{
 	token.LSS: {"Less", "<="}, token.LEQ: {"LessEq", "<"}, token.GTR: {"Greater", ">="}, token.GEQ: {"GreaterEq", ">"},
 }
@@ -194,8 +194,8 @@ func (w *finder) extreme(n *ast.CallExpr) {
 	})
 }
 
-// boolean takes each part of a condition away. A part of an "and" is gone when it is always true, a part of an "or"
-// when it is always false; all of it is also tried as always false, or always true. The rest is weaker than these.
+// boolean removes each part of a condition: a part of an "and" becomes true, a part of an "or" becomes false. A whole
+// "and" also becomes false, and a whole "or" true. Other changes are weaker than these.
 func (w *finder) boolean(n ast.Expr) {
 	above, in := w.logic(n)
 	binary, _ := n.(*ast.BinaryExpr)
@@ -238,7 +238,8 @@ func (w *finder) boolean(n ast.Expr) {
 	}
 }
 
-// logic says which && or || a condition is a part of, and otherwise whether it is all of an if, a for or a case.
+// logic returns the && or || that a condition is a part of. If it is the whole condition of an if, a for or a case, it
+// returns that word.
 func (w *finder) logic(n ast.Expr) (token.Token, string) {
 	var child ast.Node = n
 	for i := len(w.stack) - 1; i >= 0; i-- {
@@ -274,7 +275,7 @@ func (w *finder) untagged(height int) bool {
 	return ok && s.Tag == nil
 }
 
-// constant changes a number or a truth that is written down.
+// constant changes a constant number or boolean.
 func (w *finder) constant(n ast.Expr) {
 	value := w.info.Types[n]
 	switch value.Value.Kind() {
@@ -315,7 +316,7 @@ func (w *finder) number(n ast.Expr, t types.Type) {
 	w.wrap(n, w.text(n)+" + 1", "mutant.Plus["+basic.Name()+"](%d, ", ")")
 }
 
-// index says whether a constant has to stay one.
+// index reports whether a constant has to stay one, since it is a key of a literal.
 func (w *finder) index(n ast.Expr) bool {
 	kv, ok := w.parent().(*ast.KeyValueExpr)
 	return ok && kv.Key == n
@@ -330,7 +331,7 @@ func (w *finder) imported(sel *ast.SelectorExpr) bool {
 	return is
 }
 
-// ours is the constant of this package that an expression names.
+// ours returns the constant of this package that an expression names, or nil.
 func (w *finder) ours(n ast.Expr) types.Object {
 	name, ok := n.(*ast.Ident)
 	if !ok {
@@ -364,7 +365,7 @@ func (w *finder) shared(n ast.Expr, object types.Object) {
 	}
 }
 
-// keyed takes the value of a key of a literal away.
+// keyed removes the value of a key of a literal.
 func (w *finder) keyed(n *ast.KeyValueExpr) {
 	value := w.info.Types[n.Value]
 	if value.IsNil() || value.Type == nil {
@@ -407,7 +408,7 @@ func (w *finder) wrap2(n ast.Node, was, now, before, after string) {
 	})
 }
 
-// spelled is how this file says a type, or nothing.
+// spelled returns the name of a type in this file, or "" if the file does not import its package.
 func (w *finder) spelled(t *types.Named) string {
 	if t.Obj().Pkg() == w.pkg {
 		return t.Obj().Name()

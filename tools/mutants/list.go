@@ -90,7 +90,7 @@ func (k *known) save(path string) error {
 	return os.WriteFile(path, []byte(b.String()), 0o644)
 }
 
-// update notes what survived and is not listed as open, and forgets what does not survive.
+// update lists new survivors as open, and drops entries that do not survive.
 func (k *known) update(s subject, o *outcome) {
 	entries := map[string]entry{}
 	for _, m := range o.alive() {
@@ -106,7 +106,7 @@ func (k *known) update(s subject, o *outcome) {
 	k.packages[s.dir] = entries
 }
 
-// compare says what survives and is not listed, and what is listed and does not survive.
+// compare returns complaints: about survivors that are not listed, and about entries that do not survive.
 func (k *known) compare(s subject, o *outcome) []string {
 	var complaints []string
 	alive := map[string]bool{}
@@ -129,7 +129,7 @@ func (k *known) compare(s subject, o *outcome) []string {
 	return complaints
 }
 
-// summary is the score of a package in a line.
+// summary returns the score of a package on one line.
 func (o *outcome) summary(s subject, k *known) string {
 	count := map[string]int{}
 	for _, m := range o.alive() {

@@ -34,8 +34,8 @@ type unit struct {
 	module  moduleOf
 }
 
-// moduleOf is the module that a package is of: the switches come into the same one, so that all who import the package
-// find them.
+// moduleOf is the module of a package. The switches go into the same module, so that everything that imports the
+// package finds them.
 type moduleOf struct{ Path, Dir string }
 
 // source is one file of a package.
@@ -96,7 +96,7 @@ func load(root, dir string) (*unit, error) {
 	return u, u.check()
 }
 
-// check parses and types the package as it is in the tree.
+// check parses the package as it is in the tree, and checks its types.
 func (u *unit) check() error {
 	var trees []*ast.File
 	for _, f := range u.files {
@@ -130,7 +130,7 @@ func (w withSwitches) Import(path string) (*types.Package, error) {
 	return w.Importer.Import(path)
 }
 
-// mistakes types the instrumented package and returns what does not compile, by file and line.
+// mistakes checks the types of the instrumented package, and returns what does not compile, by file and line.
 func (u *unit) mistakes(switchPath string, instrumented map[string][]byte) ([]types.Error, error) {
 	fset := token.NewFileSet()
 	tree, err := parser.ParseFile(fset, "mutant.go", switchSource, 0)

@@ -1,4 +1,4 @@
-// Command mutants changes a package in small ways, one at a time, and looks whether a test notices (docs/mutants.md).
+// Command mutants changes a package in small ways, one at a time, and checks whether a test notices (docs/mutants.md).
 //
 // Usage: mutants [-root dir] [-list docs/mutants.txt] [-write] [-listed] [-only expression] [-v] [package...]
 //
@@ -76,7 +76,7 @@ func run(o options, packages []string) (bool, error) {
 	return failed, nil
 }
 
-// chosen are the subjects for packages as a user names them.
+// chosen returns the subjects for packages as a user names them.
 func chosen(packages []string) []subject {
 	var result []subject
 	for _, name := range packages {

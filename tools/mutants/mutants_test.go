@@ -196,8 +196,7 @@ func TestTheSurvivorsAreThoseThatNoTestSees(t *testing.T) {
 	}
 }
 
-// A list that names each survivor passes; it fails by what is missing on it, and by what is on it and does not
-// survive.
+// A list that names each survivor passes. A missing survivor fails, and so does an entry that does not survive.
 func TestTheListIsHeld(t *testing.T) {
 	list := "# head\n\npackage shop\n"
 	for _, key := range survivors {
@@ -218,7 +217,7 @@ func TestTheListIsHeld(t *testing.T) {
 	}
 }
 
-// Bringing the list up to date keeps the reasons there are, and the head.
+// Bringing the list up to date keeps the existing reasons and the head.
 func TestTheListIsBroughtUpToDate(t *testing.T) {
 	o := writeTiny(t, "# head\n\npackage shop\n  "+survivors[1]+"\n    equal: it is\n  Gone: a -> b\n    open\n")
 	o.write = true
@@ -256,7 +255,7 @@ func TestABadListIsRefused(t *testing.T) {
 	}
 }
 
-// A package whose tests fail as they are proves nothing about mutants.
+// A package whose tests fail without any mutant proves nothing about mutants.
 func TestTestsThatFailAnywayAreSaid(t *testing.T) {
 	o := writeTiny(t, "")
 	broken := strings.Replace(tiny["shop/shop_test.go"], `!= "good"`, `== "good"`, 1)

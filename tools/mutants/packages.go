@@ -1,6 +1,6 @@
 package main
 
-// subject is a package that is mutated, and who looks at it.
+// subject is a package that is mutated, and the tests that judge its mutants.
 type subject struct {
 	dir   string
 	path  string   // its import path, when it is of another module of the repository than the root's
@@ -13,7 +13,7 @@ type subject struct {
 	witnesses []witness // tests of other packages, asked about what survives the package's own
 }
 
-// witness is the tests of another package that carry promises of this one.
+// witness is the tests of another package that check promises of this one.
 type witness struct {
 	dir, run string
 	args     []string

@@ -65,9 +65,8 @@ func build(root, work, overlay string, w witness, skip string) (*suite, error) {
 	return s, s.reach()
 }
 
-// run runs tests with a mutant on. What a test may take is a multiple of what it took, in time of the processor, so
-// that a busy machine kills nothing; what waits for ever is ended by the clock. It returns the time of the processor
-// that they took.
+// run runs tests with a mutant on. Their CPU time is limited to a multiple of what they took before, so that a busy
+// machine kills no mutant. The clock ends tests that wait for ever. run returns the CPU time that the tests took.
 func (s *suite) run(id int, reached string, took time.Duration, names []string) (verdict, time.Duration, error) {
 	seconds := 20 + int(10*took/time.Second)
 	args := []string{
@@ -105,7 +104,7 @@ func (s *suite) run(id int, reached string, took time.Duration, names []string) 
 	return failed, took, nil
 }
 
-// extent is where the function of a mutant begins and ends.
+// extent returns the first and the last line of a mutant's function.
 func (u *unit) extent(m *mutant) (int, int) {
 	for _, d := range m.file.tree.Decls {
 		f, ok := d.(*ast.FuncDecl)

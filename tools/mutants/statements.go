@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// inList says whether the node at hand stands in a list of statements, so that others may stand around it. What a case
-// of a select waits for does not.
+// inList reports whether a statement is in a list of statements, so that others can be put around it. The
+// communication of a select's case is not.
 func (w *finder) inList(n ast.Stmt) bool {
 	switch parent := w.parent().(type) {
 	case *ast.BlockStmt, *ast.CaseClause:
@@ -21,7 +21,7 @@ func (w *finder) inList(n ast.Stmt) bool {
 	return false
 }
 
-// remove takes a statement away.
+// remove removes a statement.
 func (w *finder) remove(n ast.Stmt) { w.wrap(n, "(removed)", "if mutant.Live(%d) { ", " }") }
 
 func (w *finder) statement(n ast.Stmt) bool {
@@ -73,7 +73,8 @@ func isPanic(call *ast.CallExpr) bool {
 	return ok && name.Name == "panic"
 }
 
-// silent are calls that no test should look at: logs; and locks, which the race detector is for.
+// silent reports whether a call is of a kind that no test should check: logs, and locks, which the race detector
+// checks.
 func (w *finder) silent(e ast.Expr) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {
@@ -192,7 +193,7 @@ func (w *finder) count(results *ast.FieldList) int {
 	return results.NumFields()
 }
 
-// results are what the function around returns.
+// results returns the results of the enclosing function.
 func (w *finder) results() *ast.FieldList {
 	for i := len(w.stack) - 1; i >= 0; i-- {
 		switch f := w.stack[i].(type) {
@@ -210,7 +211,7 @@ func isCall(e ast.Expr) bool {
 	return ok
 }
 
-// worth says whether a result is more than nothing.
+// worth reports whether a result is more than a zero value.
 func (w *finder) worth(e ast.Expr) bool {
 	value := w.info.Types[e]
 	if value.IsNil() {

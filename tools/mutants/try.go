@@ -154,8 +154,8 @@ func instrument(u *unit, work string) ([]*mutant, int, string, error) {
 	return mutants, found - len(mutants), overlay, os.WriteFile(overlay, text, 0o644)
 }
 
-// concerned says whether a mutant may be the cause of a mistake: it touches the line, or empties a case of the
-// function that now seems to have an end without a return.
+// concerned reports whether a mutant may be the cause of a mistake: it touches the line, or it empties a case, and now
+// its function seems to end without a return.
 func concerned(u *unit, m *mutant, wrong []types.Error) bool {
 	for _, e := range wrong {
 		p := e.Fset.Position(e.Pos)
@@ -234,7 +234,7 @@ func (s *suite) kill(o options, mutants []*mutant, result *outcome) ([]*mutant, 
 	return left, failure
 }
 
-// reaching are the tests that reach a mutant, the quick ones first.
+// reaching returns the tests that reach a mutant, the quickest first.
 func (s *suite) reaching(m *mutant) []test {
 	var result []test
 	for _, t := range s.tests {
@@ -246,8 +246,8 @@ func (s *suite) reaching(m *mutant) []test {
 	return result
 }
 
-// together is how long tests may take that are run in one process: the quick ones mostly kill, and a process has its
-// price.
+// together bounds the sum of the times of tests that run in one process. Quick tests kill most mutants, and each
+// process has a cost.
 const together = time.Second
 
 // judge runs the tests against a mutant, in groups, until one fails.

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// The places in featuresFile. A release has one of the two tables of gates; the one without versions is the older. The
-// newest has a table of what each gate depends on, in which every gate has to be.
+// The places in featuresFile. A release has one of the two tables of gates; the one without versions is older. The
+// newest release also has a table of dependencies, in which every gate has to be.
 const (
 	featuresFunction  = "registerOpenshiftFeatures"
 	plainTable        = "defaultKubernetesFeatureGates"
@@ -48,11 +48,11 @@ func patchFeatures(name string, content []byte) ([]byte, []part, error) {
 type entry struct {
 	statement *ast.AssignStmt
 	table     string
-	pkg       string // by which the file knows the package of gates
+	pkg       string // the file's name for the package of gates
 	value     *ast.CompositeLit
 }
 
-// entries are those of the function for some tables, in order.
+// entries returns the function's entries for some tables, in order.
 func (s *source) entries(f *ast.FuncDecl, tables ...string) []entry {
 	var found []entry
 	for _, statement := range f.Body.List {
@@ -89,7 +89,7 @@ func (s *source) lastEntry(f *ast.FuncDecl, tables ...string) *entry {
 	return nil
 }
 
-// declareGate adds a declaration of its own: in a block with others its length could move their columns.
+// declareGate adds a separate declaration: in a block with others, the length of the name could move their columns.
 func (s *source) declareGate(f *ast.FuncDecl, pkg string) error {
 	const what = "constant " + gate
 	declared, value := s.value(gate)
@@ -110,7 +110,7 @@ func (s *source) declareGate(f *ast.FuncDecl, pkg string) error {
 	return nil
 }
 
-// registerGate puts the gate, alpha and off, behind the last of the others.
+// registerGate puts the gate, alpha and off, behind the last other gate.
 func (s *source) registerGate(f *ast.FuncDecl, last *entry) error {
 	text := fmt.Sprintf("%s{\n\t\tDefault:    false,\n\t\tPreRelease: %s.Alpha,\n\t}", s.text(last.value.Type),
 		last.pkg)
@@ -138,7 +138,7 @@ func (s *source) enter(f *ast.FuncDecl, table string, at int, value string) {
 	s.add(what, at, fmt.Sprintf("\t%s[%s] = %s\n", table, gate, value))
 }
 
-// newestVersion is the newest version in which one of the others changed, as it is written: a server of that release
+// newestVersion returns the newest version in which another gate changed, as it is written. A server of that release
 // knows the gate, and the tree need not be asked for its own version.
 func (s *source) newestVersion(f *ast.FuncDecl) (string, error) {
 	newest, written := "", ""

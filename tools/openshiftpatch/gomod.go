@@ -11,8 +11,8 @@ import (
 // treeModule is the module of the checkout.
 const treeModule = "k8s.io/kubernetes"
 
-// patchMod requires the plugin's module among the direct requirements. A requirement that is there keeps its version:
-// hack/pin-dependency.sh of the checkout is what changes versions.
+// patchMod adds the plugin's module to the direct requirements. An existing requirement keeps its version:
+// hack/pin-dependency.sh of the checkout changes versions.
 func patchMod(name string, content []byte, version string) ([]byte, []part, error) {
 	const what = "requirement of " + pluginModule
 	f, err := modfile.Parse(name, content, nil)
@@ -46,8 +46,9 @@ func patchMod(name string, content []byte, version string) ([]byte, []part, erro
 	return after, []part{{what, true}}, nil
 }
 
-// placeOfRequirement is an offset in the line before which the requirement comes, and its form: in the first block
-// with a direct requirement in the order of paths, else in front of the first direct one that stands alone.
+// placeOfRequirement returns an offset in the line before which the requirement comes, and its form. It comes into the
+// first block with a direct requirement, in the order of paths. Without such a block, it comes before the first direct
+// requirement that stands alone. Without any, form is "".
 func placeOfRequirement(file *modfile.FileSyntax, direct map[*modfile.Line]bool) (at int, form string) {
 	alone := -1
 	for _, s := range file.Stmt {
@@ -78,7 +79,7 @@ func placeOfRequirement(file *modfile.FileSyntax, direct map[*modfile.Line]bool)
 	return alone, "require %s %s\n\n"
 }
 
-// begin is where a line begins with the comments above it.
+// begin returns the offset at which a line begins, with the comments above it.
 func begin(l *modfile.Line) int {
 	if len(l.Before) > 0 {
 		return l.Before[0].Start.Byte

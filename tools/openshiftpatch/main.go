@@ -2,9 +2,9 @@
 // registers the plugin, puts it into the list of plugins before the mutating webhooks, adds its feature gate, and
 // requires its module.
 //
-// It finds its places by the syntax tree and inserts text at their offsets, so that no other line changes. A place
-// that is not there is named, and then no file is written. What is there already is left alone: running it again
-// changes nothing. vendor/ is left to the checkout's own hack/update-vendor.sh.
+// It finds places in the syntax tree, and inserts text at their offsets, so that no other line changes. If a place is
+// missing, it is named, and no file is written. What is already there stays as it is: a second run changes nothing.
+// vendor/ is left to the checkout's own hack/update-vendor.sh.
 //
 // Usage: openshiftpatch --tree DIR [--check] [--version v0.0.0]
 //
@@ -21,7 +21,7 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// What the program ends with.
+// Exit codes.
 const (
 	patched    = 0
 	notPatched = 1

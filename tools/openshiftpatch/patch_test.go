@@ -14,10 +14,10 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// shapes are the trees of the tests.
+// shapes returns the trees of the tests.
 func shapes() []string { return []string{"blocks", "lines", "names"} }
 
-// tree writes a shape with the stubs below a new directory; show and diff are what has to come of it.
+// tree writes a shape with the stubs below a new directory; show and diff are the wanted results.
 func tree(t *testing.T, shape string) (dir, show, diff string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -50,7 +50,7 @@ func put(t *testing.T, path, content string) {
 	}
 }
 
-// contents are all files of a tree.
+// contents returns all files of a tree.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -67,7 +67,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// patchTree runs the program, which has to end with code.
+// patchTree runs the program, which must end with code.
 func patchTree(t *testing.T, code int, args ...string) (out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -77,8 +77,8 @@ func patchTree(t *testing.T, code int, args ...string) (out, errs string) {
 	return o.String(), e.String()
 }
 
-// each tree is patched by lines of the plugin's own, the second time changes nothing, --check changes nothing
-// and tells which of both it is, what is written is formatted, and what is compiled knows plugin and gate.
+// each tree is patched with lines of the plugin only. A second run changes nothing. --check changes nothing and
+// says whether the tree is patched. The files are formatted, and the compiled program knows plugin and gate.
 func TestA37_TreesArePatched(t *testing.T) {
 	t.Parallel()
 	for _, shape := range shapes() {
@@ -114,7 +114,7 @@ func TestA37_TreesArePatched(t *testing.T) {
 	}
 }
 
-// goRun vets a tree and runs its program, with what is on this machine only.
+// goRun vets a tree and runs its program, without downloads.
 func goRun(t *testing.T, dir string) string {
 	t.Helper()
 	var out []byte
@@ -163,7 +163,7 @@ func differ(t *testing.T, what string, before, after map[string]string, want str
 	}
 }
 
-// lines are those that only one of two texts has, by the longest sequence that both have.
+// lines returns the lines that only one of two texts has, by their longest common sequence.
 func lines(before, after string) string {
 	a, b := strings.SplitAfter(before, "\n"), strings.SplitAfter(after, "\n")
 	longest := make([][]int, len(a)+1)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// edited is the shape blocks with a text of a file replaced.
+// edited returns the shape blocks with a text of a file replaced.
 func edited(t *testing.T, file, before, after string) string {
 	t.Helper()
 	dir, _, _ := tree(t, "blocks")
@@ -26,7 +26,7 @@ func edited(t *testing.T, file, before, after string) string {
 	return dir
 }
 
-// a place that is missing is named with its file, and no file is written, with and without --check.
+// a missing place is named with its file, and no file is written, with and without --check.
 func TestA37_AMissingPlaceIsNamedAndNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	const calls = "\tcolourred.Register(plugins)\n\tblue.Register(plugins) // as ever\n\tblue.RegisterLight(plugins)\n"
@@ -71,7 +71,7 @@ func TestA37_AMissingPlaceIsNamedAndNothingIsWritten(t *testing.T) {
 	}
 }
 
-// everything that is missing is told at once, and so are bad arguments.
+// everything missing is reported at once, and so are bad arguments.
 func TestA37_WhatIsWrongIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	empty := t.TempDir()
@@ -96,7 +96,7 @@ func TestA37_WhatIsWrongIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// of a tree that is patched in part, by this program or by hand, the rest is added.
+// if a tree is patched in part, by this program or by hand, the rest is added.
 func TestA37_TheRestIsAdded(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ file, before, after, want string }{
@@ -125,7 +125,7 @@ func TestA37_TheRestIsAdded(t *testing.T) {
 	}
 }
 
-// what makes other lines look wrong is not written.
+// a patch that would change other lines, or is no Go, is not written.
 func TestA37_WhatMovesOtherLinesIsRefused(t *testing.T) {
 	t.Parallel()
 	const content = "package p\n\nvar (\n\ta = 1\n)\n"
@@ -145,7 +145,7 @@ func TestA37_WhatMovesOtherLinesIsRefused(t *testing.T) {
 	}
 }
 
-// in a file that was not formatted nothing but the plugin's lines changes, too.
+// also in an unformatted file only the plugin's lines change.
 func TestA37_OtherLinesStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	dir := edited(t, registerFile, "strings.ToLower(\"COLOURS/\")", "strings.ToLower( \"COLOURS/\" )")
@@ -158,7 +158,7 @@ func TestA37_OtherLinesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// when a file cannot be written, those before it get back what they had, and nothing is left beside them.
+// if a file cannot be written, the files before it are restored, and nothing is left beside them.
 func TestA37_AllFilesAreWrittenOrNone(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(t *testing.T, dir string){
@@ -188,7 +188,7 @@ func TestA37_AllFilesAreWrittenOrNone(t *testing.T) {
 	}
 }
 
-// what is put in is what the module has.
+// the inserted names exist in the module.
 func TestA37_TheModuleHasWhatIsPutIn(t *testing.T) {
 	t.Parallel()
 	module := filepath.Join("..", "..", "nodescheduling")
@@ -213,7 +213,7 @@ func TestA37_TheModuleHasWhatIsPutIn(t *testing.T) {
 	}
 }
 
-// exported is the value of a constant, or the type of a function's one parameter.
+// exported returns the value of a constant, or the type of a function's only parameter.
 func exported(s *source, name string) string {
 	for _, d := range s.file.Decls {
 		f, is := d.(*ast.FuncDecl)

@@ -11,7 +11,7 @@ import (
 const (
 	registerFunction = "RegisterOpenshiftKubeAdmissionPlugins"
 	beforeMutating   = "openshiftAdmissionPluginsForKubeBeforeMutating"
-	// importName is what the plugin's package is called there: its own name, plugin, says nothing in that file.
+	// importName is the name of the plugin's package in that file. Its own name, plugin, would say nothing there.
 	importName = "nodeschedulingpolicy"
 )
 
@@ -78,7 +78,7 @@ func (s *source) importPlugin() (string, error) {
 	return importName, nil
 }
 
-// lastGroup are the last imports without an empty line in between.
+// lastGroup returns the last imports without an empty line in between.
 func (s *source) lastGroup(specs []ast.Spec) []ast.Spec {
 	first := len(specs) - 1
 	for first > 0 && s.line(specs[first].Pos()) <= 1+s.line(specs[first-1].End()) {
@@ -87,7 +87,7 @@ func (s *source) lastGroup(specs []ast.Spec) []ast.Spec {
 	return specs[first:]
 }
 
-// commented says whether imports have comments behind them: a line in between could move their column.
+// commented reports whether imports have comments behind them: a new line could move their column.
 func commented(specs []ast.Spec) bool {
 	for _, spec := range specs {
 		if spec.(*ast.ImportSpec).Comment != nil {
@@ -97,7 +97,7 @@ func commented(specs []ast.Spec) bool {
 	return false
 }
 
-// placeAmong is where the import comes in a group: gofmt orders a group by path.
+// placeAmong returns the offset of the import in a group: gofmt orders a group by path.
 func (s *source) placeAmong(specs []ast.Spec) int {
 	for _, spec := range specs {
 		if i := spec.(*ast.ImportSpec); literal(i.Path) > pluginPackage {
@@ -111,7 +111,7 @@ func (s *source) placeAmong(specs []ast.Spec) int {
 	return s.lineAfter(specs[len(specs)-1].End())
 }
 
-// callRegister adds a call behind the last of those that the function makes with what it is given.
+// callRegister adds a call of Register after the function's last call that passes its parameter on.
 func (s *source) callRegister(imported string) error {
 	const what = "call of Register in " + registerFunction
 	f, err := s.function(registerFunction)
@@ -143,7 +143,7 @@ func (s *source) callRegister(imported string) error {
 	return nil
 }
 
-// passes says whether a statement is a call with that argument.
+// passes reports whether a statement is a call with that argument.
 func passes(statement ast.Stmt, name string) bool {
 	e, is := statement.(*ast.ExprStmt)
 	if !is {
@@ -161,7 +161,7 @@ func passes(statement ast.Stmt, name string) bool {
 	return false
 }
 
-// list adds the plugin's name at the end of the list: the plugin only validates, so that its place is any.
+// list adds the plugin's name at the end of the list: the plugin only validates, so its place does not matter.
 func (s *source) list(imported string) error {
 	const what = "element of " + beforeMutating
 	_, value := s.value(beforeMutating)
@@ -191,7 +191,7 @@ func (s *source) list(imported string) error {
 	return nil
 }
 
-// blank is the number of spaces and tabs that a text begins with.
+// blank returns the number of spaces and tabs that a text begins with.
 func blank(text []byte) int {
 	for i, c := range text {
 		if c != ' ' && c != '\t' {

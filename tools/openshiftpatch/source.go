@@ -54,8 +54,8 @@ func (s *source) add(what string, at int, text string) {
 	s.inserts = append(s.inserts, insert{at, text})
 }
 
-// apply is the content with all that was added. If the file was formatted, it has to be afterwards, so that the
-// formatter of the checkout changes no other line.
+// apply returns the content with all additions. If the file was formatted before, it must be formatted afterwards, so
+// that the formatter of the checkout changes no other line.
 func (s *source) apply() ([]byte, []part, error) {
 	slices.SortStableFunc(s.inserts, func(a, b insert) int { return a.at - b.at })
 	var out bytes.Buffer
@@ -83,12 +83,12 @@ func (s *source) apply() ([]byte, []part, error) {
 func (s *source) offset(pos token.Pos) int { return s.set.Position(pos).Offset }
 func (s *source) line(pos token.Pos) int   { return s.set.Position(pos).Line }
 
-// lineOf is the offset at which the line of a position begins.
+// lineOf returns the offset at which the line of a position begins.
 func (s *source) lineOf(pos token.Pos) int {
 	return bytes.LastIndexByte(s.content[:s.offset(pos)], '\n') + 1
 }
 
-// lineAfter is the offset at which the line after a position begins.
+// lineAfter returns the offset at which the line after a position begins.
 func (s *source) lineAfter(pos token.Pos) int {
 	at := s.offset(pos)
 	if end := bytes.IndexByte(s.content[at:], '\n'); end >= 0 {
@@ -97,12 +97,12 @@ func (s *source) lineAfter(pos token.Pos) int {
 	return len(s.content)
 }
 
-// text is how a node is written.
+// text returns the source text of a node.
 func (s *source) text(n ast.Node) string {
 	return string(s.content[s.offset(n.Pos()):s.offset(n.End())])
 }
 
-// function is the function of that name.
+// function returns the function of that name.
 func (s *source) function(name string) (*ast.FuncDecl, error) {
 	for _, d := range s.file.Decls {
 		if f, is := d.(*ast.FuncDecl); is && f.Recv == nil && f.Name.Name == name && f.Body != nil {
@@ -115,7 +115,7 @@ func (s *source) function(name string) (*ast.FuncDecl, error) {
 	return nil, s.missing("function "+name, "a function of that name")
 }
 
-// value is what the package's variable or constant of that name is set to; nil without one.
+// value reports whether the file declares a name, and returns the value of a variable or constant, or nil.
 func (s *source) value(name string) (declared bool, value ast.Expr) {
 	for _, d := range s.file.Decls {
 		if f, is := d.(*ast.FuncDecl); is && f.Recv == nil && f.Name.Name == name {
@@ -144,7 +144,7 @@ func (s *source) value(name string) (declared bool, value ast.Expr) {
 	return false, nil
 }
 
-// literal is the value of a string literal, else empty.
+// literal returns the value of a string literal, or "" for anything else.
 func literal(e ast.Expr) string {
 	l, is := e.(*ast.BasicLit)
 	if !is || l.Kind != token.STRING {
@@ -157,7 +157,7 @@ func literal(e ast.Expr) string {
 	return value
 }
 
-// selects says whether an expression is pkg.name.
+// selects reports whether an expression is pkg.name.
 func selects(e ast.Expr, pkg, name string) bool {
 	s, is := e.(*ast.SelectorExpr)
 	if !is || s.Sel.Name != name {

@@ -39,7 +39,7 @@ type part struct {
 	added bool
 }
 
-// read works out what becomes of each file. All places that are missing are told at once.
+// read works out the change of each file. The error names all missing places at once.
 func read(tree, version string) ([]change, error) {
 	var files []change
 	var errs []error
@@ -80,8 +80,8 @@ func (c *change) load(tree string) error {
 	return err
 }
 
-// write writes what changed: first all of it beside the files, then one file after the other takes its place. If one
-// cannot, those before it get back what they had.
+// write writes the changed files. First it writes all of them beside the originals, and then renames one after the
+// other. If a rename fails, the files before it get their old content back.
 func write(tree string, files []change) (err error) {
 	var changed []change
 	var staged []string
@@ -111,7 +111,7 @@ func write(tree string, files []change) (err error) {
 	return nil
 }
 
-// stage writes what a file is to become beside it.
+// stage writes the new content of a file beside it.
 func stage(path string, f change) (name string, err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

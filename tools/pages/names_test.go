@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// read is what files of the repository say, one after another.
+// read returns the texts of files of the repository, one after another.
 func read(t *testing.T, names ...string) string {
 	t.Helper()
 	var all strings.Builder
@@ -23,7 +23,7 @@ func read(t *testing.T, names ...string) string {
 	return all.String()
 }
 
-// makefile is what make knows: its targets, and the variables that a caller may set.
+// makefile has what make knows: its targets, and the variables that a caller may set.
 type makefile struct{ targets, variables map[string]bool }
 
 func parseMakefile(source string) makefile {
@@ -46,8 +46,8 @@ var (
 	assigned = regexp.MustCompile(`^([A-Z][A-Z0-9_]*)=`)
 )
 
-// wrongMakes says which targets and variables of a page's commands make does not know. What is built below bin is
-// left to the tests that build it.
+// wrongMakes returns the targets and variables in a page's commands that make does not know. Targets below bin are
+// left to the tests that build them.
 func wrongMakes(name, page string, known makefile) (wrong []string, seen int) {
 	for _, found := range making.FindAllStringSubmatch(page, -1) {
 		for word := range strings.FieldsSeq(found[1]) {
@@ -64,7 +64,7 @@ func wrongMakes(name, page string, known makefile) (wrong []string, seen int) {
 	return wrong, seen
 }
 
-// U-12: what a page has its reader make can be made.
+// U-12: make has all targets that pages tell their readers to make.
 func TestU12_TargetsOfPagesExist(t *testing.T) {
 	known := parseMakefile(read(t, "Makefile", "bench/bench.mk", "localcluster/localcluster.mk"))
 	all := 0
@@ -89,8 +89,8 @@ var (
 	metric  = regexp.MustCompile("`((?:joiner|karpenter)_[a-z0-9_]+)(?:[{`])")
 )
 
-// isMetric says whether a metric's name is put together of strings in the sources: whole, or after the program's name,
-// or after that and a subsystem.
+// isMetric reports whether the sources have the strings of a metric's name: the whole name, or what follows the
+// program's name, or what follows that and a subsystem.
 func isMetric(name string, texts map[string]bool) bool {
 	if texts[name] {
 		return true
@@ -124,7 +124,7 @@ func TestU12_MetricsOfPagesExist(t *testing.T) {
 	}
 	seen := 0
 	for name, p := range pages(t) {
-		if strings.HasPrefix(name, "docs/spec/") { // what must hold once, and is there in part
+		if strings.HasPrefix(name, "docs/spec/") { // what must hold one day, and exists in part
 			continue
 		}
 		for _, found := range metric.FindAllSubmatch(p.source, -1) {

@@ -91,7 +91,7 @@ func (p *page) walk(visit func(ast.Node)) {
 	})
 }
 
-// textOf is what a reader sees of a node in a line.
+// textOf returns what a reader sees of a node, in one line.
 func textOf(n ast.Node, source []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -103,7 +103,7 @@ func textOf(n ast.Node, source []byte) string {
 	return b.String()
 }
 
-// slugOf is the anchor that a repository's host makes of a heading.
+// slugOf returns the anchor that a repository's host makes from a heading.
 func slugOf(heading string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(heading) {
@@ -117,7 +117,7 @@ func slugOf(heading string) string {
 	return b.String()
 }
 
-// wrongLinks says which links of a page lead nowhere within the repository. Other hosts are not asked.
+// wrongLinks returns the links of a page that lead nowhere within the repository. Other hosts are not asked.
 func wrongLinks(p *page, all map[string]*page, exists func(string) bool) (wrong []string) {
 	p.walk(func(n ast.Node) {
 		var to string
@@ -154,8 +154,8 @@ func wrongLinks(p *page, all map[string]*page, exists func(string) bool) (wrong 
 // delimiter is the second line of a table.
 var delimiter = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$`)
 
-// brokenRows says which rows of a page's tables have another number of cells than the head: a host drops what is too
-// many, and shows the rest in the wrong columns. A bar splits cells in backquotes too, unless a backslash stands
+// brokenRows returns the rows of a page's tables with another number of cells than the head: a host drops surplus
+// cells, and shows the others in the wrong columns. A bar splits cells in backquotes too, unless a backslash stands
 // before it.
 func brokenRows(p *page) (wrong []string) {
 	lines := strings.Split(string(p.source), "\n")

@@ -13,8 +13,8 @@ import (
 // mostWords is how long a sentence may be, in words. A list of names in a sentence may need many; a thought does not.
 const mostWords = 45
 
-// worn are turns of phrase that make a page read like a translation, each with what to write for it. They are looked
-// for in prose, and not in code.
+// worn returns phrases that make a page read like a translation, each with what to write instead. Only prose is
+// searched, not code.
 func worn() map[*regexp.Regexp]string {
 	list := map[*regexp.Regexp]string{}
 	for phrase, better := range map[string]string{
@@ -44,7 +44,7 @@ func TestU12_PagesArePlainEnglish(t *testing.T) {
 	}
 }
 
-// heavy lists what is hard to read in a page.
+// heavy returns what is hard to read in a page.
 func heavy(p *page, worn map[*regexp.Regexp]string) (wrong []string) {
 	p.walk(func(n ast.Node) {
 		switch n.(type) {
@@ -69,7 +69,7 @@ func heavy(p *page, worn map[*regexp.Regexp]string) (wrong []string) {
 	return wrong
 }
 
-// proseOf is the text of a node in one line. Code stands in it as one word.
+// proseOf returns the text of a node in one line. Code appears in it as one word.
 func proseOf(n ast.Node, source []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -91,18 +91,18 @@ func proseOf(n ast.Node, source []byte) string {
 	return b.String()
 }
 
-// ends are what ends a sentence. A colon and a semicolon do: a reader may rest there.
+// ends matches what ends a sentence. A colon and a semicolon do: a reader may rest there.
 var ends = regexp.MustCompile(`[.!?:;]['")]*\s+`)
 
 func sentences(prose string) []string { return ends.Split(prose, -1) }
 
-// around is a found phrase with some words beside it.
+// around returns a found phrase with some words beside it.
 func around(prose, found string) string {
 	at := strings.Index(prose, found)
 	return prose[max(0, at-40):min(len(prose), at+len(found)+40)]
 }
 
-// The look at pages finds what it is for, and only that.
+// The check of pages finds heavy prose, and only that.
 func TestHeavyProseIsFound(t *testing.T) {
 	worn := worn()
 	long := strings.Repeat("word ", mostWords+1)

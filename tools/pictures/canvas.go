@@ -54,7 +54,7 @@ func (a area) bottom() int { return a.y + a.h }
 func (a area) midX() int   { return a.x + a.w/2 }
 func (a area) midY() int   { return a.y + a.h/2 }
 
-// label is a text as it was put somewhere, for the tests: whether it fits, and whether it lies on another.
+// label is a text and its place. Tests check that it fits, and that it does not lie on another one.
 type label struct {
 	area
 	text string
@@ -68,7 +68,7 @@ type canvas struct {
 	low    int // the lowest pixel that is used
 }
 
-// svg is the picture as a file.
+// svg returns the picture as a file.
 func (p picture) svg() []byte {
 	c := p.drawn()
 	height := c.low + margin
@@ -154,7 +154,7 @@ func (c *canvas) frame(around area, name string) {
 	c.low = max(c.low, around.bottom())
 }
 
-// around is the frame of boxes, with room for its name.
+// around returns the frame of boxes, with room for its name.
 func around(boxes ...area) area {
 	all := boxes[0]
 	for _, b := range boxes[1:] {
@@ -164,7 +164,7 @@ func around(boxes ...area) area {
 	return area{all.x - padding, all.y - 28, all.w + 2*padding, all.h + 28 + padding}
 }
 
-// caption is text below or beside a picture's boxes, in lines.
+// caption writes text below or beside a picture's boxes, in lines.
 func (c *canvas) caption(x, y, right int, text string) {
 	for i, line := range wrapped(text, right-x) {
 		c.write("dim", x, y+i*leading, textPx, line)
@@ -178,7 +178,7 @@ func (c *canvas) chain(boxes []area) {
 	}
 }
 
-// arrow draws a line to a point. Where the ends are on no line, it goes down, across and down again.
+// arrow draws a line to a point: straight if possible, otherwise down, across and down again.
 func (c *canvas) arrow(x1, y1, x2, y2 int) {
 	if x1 == x2 || y1 == y2 {
 		c.path(x1, y1, x2, y2)
@@ -239,7 +239,8 @@ func wrapped(text string, pixels int) (lines []string) {
 	return lines
 }
 
-// widthOf is about how wide a text is, and seldom less: a picture has no font of its own, so nobody knows exactly.
+// widthOf estimates the width of a text, and is seldom too low. A picture has no font of its own, so the exact width
+// is not known.
 func widthOf(text string, px int) int {
 	sum := 0 // in hundredths of the font's size
 	for _, r := range text {

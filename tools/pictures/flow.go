@@ -39,7 +39,7 @@ func podToNode() picture {
 	}
 }
 
-// legend says what the looks of boxes mean.
+// legend explains the looks of boxes.
 func legend(c *canvas) {
 	y, x := c.low+22, margin
 	for _, one := range []struct {

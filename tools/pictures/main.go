@@ -20,7 +20,7 @@ type picture struct {
 	draw  func(*canvas)
 }
 
-// all are the pictures, in the order in which a reader meets them.
+// all returns the pictures, in the order in which a reader meets them.
 func all() []picture {
 	return []picture{podToNode(), removal(), limits(), policy(), protection(), launches(), layers(), readers()}
 }

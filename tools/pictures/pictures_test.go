@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// U-12: a picture is well-formed, not large, and says in words what it shows.
+// U-12: a picture is well-formed and not large, and says in words what it shows.
 func TestU12_PicturesAreReadable(t *testing.T) {
 	t.Parallel()
 	const largest = 60 << 10
@@ -49,7 +49,7 @@ func TestU12_PicturesAreReadable(t *testing.T) {
 	}
 }
 
-// U-12: nothing of a picture lies on something else, and all of it lies within.
+// U-12: the parts of a picture do not overlap, and all lie within it.
 func TestU12_NothingLiesOnSomethingElse(t *testing.T) {
 	t.Parallel()
 	for _, p := range all() {
@@ -97,7 +97,7 @@ func overlap(a, b area) bool {
 	return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom()
 }
 
-// U-12: the packages that the picture names are there, and none imports from a layer above its own.
+// U-12: the packages that the picture names exist, and none imports from a layer above its own.
 func TestU12_ThePackagesOfThePictureAreLayers(t *testing.T) {
 	t.Parallel()
 	all, seen := tiers(), 0
@@ -126,7 +126,7 @@ func TestU12_ThePackagesOfThePictureAreLayers(t *testing.T) {
 	}
 }
 
-// importsBelow are the imports of the packages below a folder, without those of their tests.
+// importsBelow returns the imports of the packages below a folder, without those of their tests.
 func importsBelow(t *testing.T, folder string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {

@@ -58,7 +58,7 @@ type tier struct {
 	what     string
 }
 
-// tiers are the packages from the programs down; a test compares them with the tree.
+// tiers returns the packages from the programs down; a test compares them with the tree.
 func tiers() []tier {
 	return []tier{
 		{[]string{"cmd"}, "programs: flags to configuration"},

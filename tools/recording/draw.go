@@ -24,7 +24,7 @@ type line struct {
 	text string
 }
 
-// castOf is asciicast v2: a header, then an event for each line.
+// castOf returns asciicast v2: a header, then an event for each line.
 func castOf(lines []line) ([]byte, error) {
 	var b bytes.Buffer
 	to := json.NewEncoder(&b)
@@ -60,7 +60,7 @@ func parseCast(cast []byte) (lines []line, err error) {
 	return lines, nil
 }
 
-// textOf is what was printed.
+// textOf returns what was printed.
 func textOf(lines []line) []byte {
 	var b bytes.Buffer
 	for _, one := range lines {
@@ -69,7 +69,7 @@ func textOf(lines []line) []byte {
 	return b.Bytes()
 }
 
-// cut ends lines that are wider than the terminal: a table that is folded cannot be read. The text has them whole.
+// cut cuts lines that are wider than the terminal: a wrapped table cannot be read. The text file has whole lines.
 func cut(lines []line) (made []line) {
 	for _, one := range lines {
 		if whole := []rune(one.text); len(whole) > columns {
@@ -80,8 +80,8 @@ func cut(lines []line) (made []line) {
 	return made
 }
 
-// svgOf is an animated picture of the terminal. All lines stand below each other, and move up behind a window as they
-// came. Who prefers no motion sees the first screen.
+// svgOf returns an animated picture of the terminal. All lines are below each other, and move up behind a window at
+// the recorded times. Readers who prefer no motion see the first screen.
 func svgOf(lines []line) []byte {
 	lines = cut(lines)
 	w, h := columns*cellX+2*edge, rows*cellY+2*edge
@@ -119,7 +119,7 @@ func svgOf(lines []line) []byte {
 	return b.Bytes()
 }
 
-// classOf is how a line stands out: heads of chapters, and what is typed.
+// classOf returns the style of lines that stand out: heads of chapters, and what is typed.
 func classOf(text string) string {
 	switch typed := strings.TrimSpace(text); {
 	case strings.HasPrefix(text, "Chapter "):

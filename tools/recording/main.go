@@ -1,7 +1,7 @@
-// Command recording runs a program and keeps what it prints, with when: `recording FOLDER NAME PROGRAM ARGS...` writes
-// NAME.cast (asciicast v2, the source), NAME.txt and NAME.svg. Nothing is written when the program fails. Pauses are
-// shortened, and what says which machine it was is left out. Without a program, text and picture are made anew of
-// NAME.cast.
+// Command recording runs a program and keeps its output with times: `recording FOLDER NAME PROGRAM ARGS...` writes
+// NAME.cast (asciicast v2, the source), NAME.txt and NAME.svg. If the program fails, nothing is written. Pauses are
+// shortened, and the names of the machine and its folders are left out. Without a program, text and picture are made
+// again from NAME.cast.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// source is what is kept: of a program that runs now, or without one of the file that there is.
+// source returns the lines of a program that runs now or, without a program, those of the existing file.
 func source(folder, name string, program []string) ([]line, error) {
 	if len(program) > 0 {
 		return record(program[0], program[1:]...)
@@ -72,7 +72,7 @@ func record(program string, args ...string) ([]line, error) {
 
 var temporary = regexp.MustCompile(`/\S*joiner-cluster-\d+`)
 
-// anonymous is a line without the machine's name and folders.
+// anonymous returns a line without the machine's name and folders.
 func anonymous(text, host string) string {
 	text = temporary.ReplaceAllString(text, "(a temporary folder)")
 	if host != "" {
@@ -81,10 +81,10 @@ func anonymous(text, host string) string {
 	return strings.TrimRight(text, " ")
 }
 
-// longest is how long nothing may happen, in seconds; what is longer is cut.
+// longest is the longest pause, in seconds.
 const longest = 1.0
 
-// shortened has no pause that is longer.
+// shortened returns the lines with longer pauses cut.
 func shortened(lines []line) (made []line) {
 	cut, before := 0.0, 0.0
 	for _, one := range lines {

@@ -19,7 +19,7 @@ func read(t *testing.T, name string) []byte {
 	return content
 }
 
-// U-34: the recording has the chapters that the demo has, in their order, and came to its end.
+// U-34: the recording has the demo's chapters, in their order, and is complete.
 func TestU34_TheRecordingIsOfTheDemo(t *testing.T) {
 	t.Parallel()
 	declared := regexp.MustCompile(`\{"([a-z0-9]+)", "([^"]+)", (?:nil|\[\]step)`).
@@ -39,7 +39,7 @@ func TestU34_TheRecordingIsOfTheDemo(t *testing.T) {
 	}
 }
 
-// U-34: text and picture are what the recording says, and the picture is not large.
+// U-34: text and picture are made from the recording, and the picture is not large.
 func TestU34_TextAndPictureAreOfTheRecording(t *testing.T) {
 	t.Parallel()
 	lines, err := parseCast(read(t, kept+".cast"))
@@ -61,7 +61,7 @@ func TestU34_TextAndPictureAreOfTheRecording(t *testing.T) {
 	}
 }
 
-// U-34: what says which machine it was is left out, and a program that fails leaves no recording.
+// U-34: what identifies the machine is left out, and a program that fails leaves no recording.
 func TestU34_WhatIsKept(t *testing.T) {
 	t.Parallel()
 	got := anonymous("in /tmp/joiner-cluster-42/kubeconfig   leader box (since 1s)  ", "box")

@@ -65,7 +65,8 @@ func zipped(b Build, license []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// writeArchives writes archives in the order of builds, and SHA256SUMS as sha256sum reads it. What was there goes.
+// writeArchives writes archives in the order of builds, and SHA256SUMS as sha256sum reads it. It empties the directory
+// first.
 func writeArchives(directory string, builds []Build, license []byte) error {
 	if err := os.RemoveAll(directory); err != nil {
 		return err

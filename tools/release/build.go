@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Programs are those that run in a cluster, each the main package cmd/NAME.
+// programs are the programs that have images. Each is the main package cmd/NAME.
 var programs = []string{"joiner", "joiner-operator", "joiner-webhook", "joinerctl"}
 
 // Platform is a system and an architecture, as Go names them.
@@ -28,7 +28,7 @@ var (
 		{"windows", "amd64"}, {"windows", "arm64"}}
 )
 
-// parsePlatforms reads a list like linux/amd64,linux/arm64 of those that there are.
+// parsePlatforms reads a list like linux/amd64,linux/arm64. Each platform has to be one of all.
 func parsePlatforms(text string, all []Platform) ([]Platform, error) {
 	var chosen []Platform
 	for name := range strings.SplitSeq(text, ",") {
@@ -57,14 +57,15 @@ type Build struct {
 	Name     string
 	Platform Platform
 	Binary   []byte
-	// Version is what the build knows of itself: a tag, or a pseudo-version; +dirty with changes that no commit has.
+	// Version is a tag or a pseudo-version, as the build knows it; with +dirty if there are uncommitted changes.
 	Version string
 	// Revision is the commit, and Time when it was made; zero where there is no repository.
 	Revision string
 	Time     time.Time
 }
 
-// build compiles a program of the module at source. It has no debug information, which is in the commit anyway.
+// build compiles a program of the module at source. The binary has no debug information, which the commit gives
+// anyway.
 func build(ctx context.Context, source, name string, platform Platform) (Build, error) {
 	b := Build{Name: name, Platform: platform}
 	directory, err := os.MkdirTemp("", "release-")

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// confine makes files all that a command sees, and user, two numbers with a colon, whom it runs as. Only root may.
+// confine lets a command see only the directory files, and run as user, as UID:GID. It returns false unless we are
+// root.
 func confine(command *exec.Cmd, files, user string) bool {
 	var uid, gid uint32
 	if _, err := fmt.Sscanf(user, "%d:%d", &uid, &gid); err != nil || os.Geteuid() != 0 {

@@ -20,14 +20,14 @@ import (
 const (
 	// rootsPath is where Go's TLS looks first on Linux. A volume mounted there replaces what the image has.
 	rootsPath = "etc/ssl/certs/ca-certificates.crt"
-	// user is nobody that a node's own accounts could be.
+	// user is a UID and GID that no account of a node has.
 	user = "65532:65532"
 	// annotation is the prefix of the image specification's own annotations.
 	annotation = "org.opencontainers.image."
 )
 
-// roots are the certificates of the authorities that browsers trust, as PEM. Left out are those that are trusted up
-// to a day only: a file of certificates cannot say that.
+// roots returns the certificates of the authorities that browsers trust, as PEM. It leaves out those whose trust ends
+// on some day: a file of certificates cannot say that.
 func roots() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
@@ -45,7 +45,7 @@ type entry struct {
 	mode    int64
 }
 
-// layer packs files in their order, as root's, with the time of the commit.
+// layer packs files in their order, owned by root, with the time of the commit.
 func layer(b Build, files ...entry) (v1.Layer, error) {
 	var packed bytes.Buffer
 	writer := tar.NewWriter(&packed)
@@ -70,7 +70,8 @@ func layer(b Build, files ...entry) (v1.Layer, error) {
 	}, tarball.WithMediaType(types.OCILayer))
 }
 
-// image is the program on nothing: certificates in a layer of their own, which images of one release share.
+// image returns the image of a program, without a base image. Certificates are in a layer of their own, which images
+// of one release share.
 func image(b Build) (v1.Image, error) {
 	certificates, err := layer(b, entry{path: "etc/", mode: 0o755}, entry{path: "etc/ssl/", mode: 0o755},
 		entry{path: "etc/ssl/certs/", mode: 0o755}, entry{path: rootsPath, content: roots(), mode: 0o644})
@@ -99,7 +100,7 @@ func image(b Build) (v1.Image, error) {
 	return mutate.ConfigFile(made, config)
 }
 
-// about are annotations of the image specification; the same are labels, since not everybody reads annotations.
+// about returns annotations of the image specification. They are also labels, since not everybody reads annotations.
 func about(b Build) map[string]string {
 	said := map[string]string{annotation + "title": b.Name, annotation + "version": b.Version,
 		annotation + "licenses": "Apache-2.0"}
@@ -110,7 +111,7 @@ func about(b Build) map[string]string {
 	return said
 }
 
-// index has the images of one program, one for each platform, in the order of builds.
+// index returns the images of one program, one for each platform, in the order of builds.
 func index(builds []Build) (v1.ImageIndex, error) {
 	made := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range builds {
@@ -124,7 +125,7 @@ func index(builds []Build) (v1.ImageIndex, error) {
 	return mutate.Annotations(made, about(builds[0])).(v1.ImageIndex), nil
 }
 
-// writeLayout writes an OCI layout whose one entry is the index, by the name of its version; what was there goes.
+// writeLayout writes an OCI layout whose one entry is the index, named by its version. It empties the directory first.
 func writeLayout(directory string, builds []Build) (v1.Hash, error) {
 	made, err := index(builds)
 	if err != nil {

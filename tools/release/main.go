@@ -32,7 +32,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return verbs[args[0]](ctx, args[1:], stdout, stderr)
 }
 
-// newFlags are flags whose mistakes come back as errors.
+// newFlags returns flags whose mistakes are returned as errors.
 func newFlags(verb string, stderr io.Writer) *flag.FlagSet {
 	flags := flag.NewFlagSet("release "+verb, flag.ContinueOnError)
 	flags.SetOutput(stderr)

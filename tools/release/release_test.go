@@ -37,7 +37,7 @@ func builtFor(platforms []Platform) (all []Build) {
 	return all
 }
 
-// tree is what stands below a directory, by path.
+// tree returns what is below a directory, by path.
 func tree(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -56,7 +56,7 @@ func tree(t *testing.T, directory string) map[string]string {
 	return found
 }
 
-// U-11: the same builds give the same bytes, wherever they are written and whatever was there.
+// U-11: the same builds give the same bytes, wherever they are written and whatever was there before.
 func TestU11_TheSameBytes(t *testing.T) {
 	first, second := t.TempDir(), filepath.Join(t.TempDir(), "made")
 	if err := os.WriteFile(filepath.Join(first, "index.json"), []byte("of before"), 0o600); err != nil {
@@ -78,7 +78,7 @@ func TestU11_TheSameBytes(t *testing.T) {
 	}
 }
 
-// U-11: a layout keeps the image specification, and its images have the program and certificates and nothing else.
+// U-11: a layout follows the image specification, and its images have only the program and certificates.
 func TestU11_AnImageHasTheProgramAndCertificatesAlone(t *testing.T) {
 	directory := t.TempDir()
 	if _, err := writeLayout(directory, builtFor(imagePlatforms)); err != nil {
@@ -121,7 +121,7 @@ func TestU11_AnImageHasTheProgramAndCertificatesAlone(t *testing.T) {
 	}
 }
 
-// contents are the files of an image as a runtime would unpack it; directories are empty.
+// contents returns the files of an image as a runtime would unpack it; directories have an empty text.
 func contents(t *testing.T, from v1.Image) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -143,7 +143,7 @@ func contents(t *testing.T, from v1.Image) map[string]string {
 	}
 }
 
-// U-11: an image runs from its unpacked layout; as root on Linux with nothing else to see, and as nobody.
+// U-11: an image runs from its unpacked layout. If the test is root on Linux, it sees nothing else and runs as nobody.
 func TestU11_AnImageRuns(t *testing.T) {
 	made, err := build(t.Context(), "testdata/module", "hello", Platform{"linux", runtime.GOARCH})
 	if err != nil {
@@ -245,7 +245,7 @@ func unpacked(t *testing.T, name, content string) map[string]string {
 	}
 }
 
-// U-36: what is wrong with a call is told with what is allowed.
+// U-36: mistakes in a call are reported, with what is allowed.
 func TestU36_MistakesAreNamed(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                                     "want one of: images, archives, run",

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// ours is the image for a platform of the one index of a layout.
+// ours returns the image for a platform from the only index of a layout.
 func ours(directory string, platform Platform) (v1.Image, error) {
 	at, err := layout.ImageIndexFromPath(directory)
 	if err != nil {
@@ -80,8 +80,8 @@ func unpack(from v1.Image, directory string) error {
 	}
 }
 
-// run unpacks the image for this machine and runs it with args: with nothing but its files, as its user, when the
-// machine lets us (as root on Linux), else as we are. It returns whether it was so alone.
+// run unpacks the image for this machine, and runs it with args. If we are root on Linux, it sees only its own files
+// and runs as its user. Otherwise it runs as we do. alone says whether it was confined.
 func run(ctx context.Context, directory string, args []string, stdout, stderr io.Writer) (alone bool, err error) {
 	from, err := ours(directory, Platform{OS: "linux", Arch: runtime.GOARCH})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// A case small enough to do by hand: pods of 2 cores on nodes of 3 for 1 dollar. A third of each node stays unused,
-// which only the configuration program knows.
+// A case small enough to do by hand: pods of 2 cores on nodes of 3 for 1 dollar. A third of each node stays unused;
+// only the configuration program knows that.
 func TestConfigurationKnowsThatPodsAreWhole(t *testing.T) {
 	t.Parallel()
 	p := Problem{
@@ -27,8 +27,8 @@ func TestConfigurationKnowsThatPodsAreWhole(t *testing.T) {
 }
 
 // Two kinds of pods on two kinds of nodes: 4 of (3 cores, 1 Gi) and 4 of (1 core, 3 Gi); (4, 4) for 1 dollar, (3, 1)
-// for 0.4. A pair on each large node costs 4; the small ones take the first kind for 1.6 but the second then needs 4
-// large ones of its own, or 3 × (1, 3) nowhere: 4 is best.
+// for 0.4. A pair on each large node costs 4. Small nodes take the first kind for 1.6, but then the second kind needs
+// 4 large nodes of its own. So 4 is best.
 func TestConfigurationMixesPods(t *testing.T) {
 	t.Parallel()
 	p := Problem{
@@ -43,7 +43,7 @@ func TestConfigurationMixesPods(t *testing.T) {
 	}
 }
 
-// The bounds are ordered: what knows more is not lower, as far as it is solved.
+// The bounds are ordered: a bound that knows more is not lower, as far as it is solved.
 func TestBoundsAreOrdered(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"diverse-100", "plain-300"} {
@@ -60,7 +60,7 @@ func TestBoundsAreOrdered(t *testing.T) {
 	}
 }
 
-// Pods that refuse each other on a node need a node each, even when all would fit on one.
+// Pods that refuse each other on a node need a node each, even if all would fit on one.
 func TestPodsApartNeedANodeEach(t *testing.T) {
 	t.Parallel()
 	p := Problem{
@@ -73,9 +73,8 @@ func TestPodsApartNeedANodeEach(t *testing.T) {
 	}
 }
 
-// B-20: 8 pods of one core, on nodes of one core for 1 dollar or of eight for 10. Nodes for 8 dollars are eight small
-// ones, and the large one costs 2 more: for 9 dollars nothing but small ones can be had, and what lies between is
-// known as far as a line is.
+// B-20: 8 pods of one core, on nodes of one core for 1 dollar or of eight for 10. 8 dollars buy eight small nodes, and
+// the large one costs 2 more. For 9 dollars there are only small ones, but between two points the bound is a line.
 func TestFewNodesHaveTheirPrice(t *testing.T) {
 	t.Parallel()
 	p := Problem{

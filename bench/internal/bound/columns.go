@@ -5,44 +5,44 @@ import (
 	"slices"
 )
 
-// column is a way to cover demand: so much of every row for a price.
+// column is a way to cover demand: an amount of each row, for a price.
 type column struct {
 	amounts []float64
 	price   float64
 }
 
-// pricing looks for columns under dual prices y of the rows, all at least 0: the column with the least price less
-// value, and the largest factor by which y may be multiplied so that no column at all is worth more than its price.
+// pricing looks for columns at dual prices y of the rows, all at least 0. best is the column with the least price
+// minus value. factor is the largest by which y can be multiplied such that no column is worth more than its price.
 type pricing func(y []float64) (best column, factor float64)
 
 // maxIterations bounds column generation; the bound is valid after any number of iterations.
 const maxIterations = 5000
 
-// closeEnough ends column generation when the bound is this share of the price that it has found.
+// closeEnough ends column generation: when the bound reaches this share of the price found so far.
 const closeEnough = 0.9995
 
-// tolerance is what counts as nothing, relative to prices.
+// tolerance is how far from 0 a number still counts as 0, relative to prices.
 const tolerance = 1e-9
 
 // start is what column generation begins with.
 type start struct {
-	columns []column  // for each row one that covers nothing else
+	columns []column  // one for each row, which covers nothing else
 	duals   []float64 // a guess at dual prices, which are tried first; nil for none
 }
 
-// answer is a lower bound, and the dual prices that prove it: no column is worth more at them than its price.
+// answer is a lower bound, and the dual prices that prove it: at these, no column is worth more than its price.
 type answer struct {
 	bound float64
 	duals []float64
 }
 
-// Columns returns a lower bound on the least price of columns that together cover demand in every row: the linear
-// program is solved by a revised simplex with the columns generated as they are needed. After each iteration the dual
-// prices, scaled by pricing's factor until they are feasible, give a bound (Farley 1990); the best one is returned, so
-// that neither rounding nor stopping early makes it wrong. more is asked before each iteration whether there is time.
+// Columns returns a lower bound on the least price of columns that together cover demand in every row. It solves the
+// linear program by a revised simplex, and generates columns as they are needed. In each iteration the dual prices
+// times pricing's factor are feasible, and give a bound (Farley 1990). Columns returns the best one, so neither
+// rounding nor stopping early can make it wrong. After each iteration it asks more whether there is time.
 //
-// Dual prices of few columns are far off. So pricing is asked between those of the best bound and the present ones
-// (Wentges 1997), and about the present ones themselves where that finds no column.
+// While there are few columns, the dual prices are far off. So pricing is asked about a point between the duals of the
+// best bound and the present ones (Wentges 1997). If that finds no column, it is asked about the present ones.
 func Columns(demand []float64, from start, price pricing, more func() bool) answer {
 	s, known := newSimplex(demand, from.columns), answer{}
 	ask := func(y []float64) column {
@@ -62,7 +62,7 @@ func Columns(demand []float64, from start, price pricing, more func() bool) answ
 		y := s.duals()
 		row, negative := s.surplusToEnter(y)
 		entering, reduced := s.surplus(row), negative
-		if negative >= -tolerance { // with a dual below 0 the reduced prices are not those of y
+		if negative >= -tolerance { // pricing needs duals of at least 0; if one is below, its surplus enters
 			for i := range y {
 				y[i] = max(0, y[i])
 			}
@@ -76,10 +76,11 @@ func Columns(demand []float64, from start, price pricing, more func() bool) answ
 	return known
 }
 
-// nearBest is the share of the best duals in those that pricing is asked about.
+// nearBest is the weight of the best bound's duals in the point that pricing is asked about first.
 const nearBest = 0.8
 
-// generated returns a column that lowers the price at the duals y, and by how much for one of it.
+// generated returns a column, and its price minus its value at the duals y. If that is negative, the column lowers the
+// price of the basis.
 func (s *simplex) generated(y, best []float64, ask func([]float64) column) (column, float64) {
 	if best != nil {
 		between := make([]float64, len(y))
@@ -95,7 +96,7 @@ func (s *simplex) generated(y, best []float64, ask func([]float64) column) (colu
 	return c, c.price - dot(y, c.amounts)
 }
 
-// simplex keeps a basis for: least price of columns x ≥ 0 with Σ column · x - surplus = demand.
+// simplex keeps a basis of the program: the least price of columns x ≥ 0 with Σ column · x - surplus = demand.
 type simplex struct {
 	inverse [][]float64 // of the basis
 	basis   []column
@@ -148,7 +149,7 @@ func (s *simplex) surplus(row int) column {
 	return column{amounts: amounts}
 }
 
-// enter brings a column into the basis; false when that would not end or not change anything.
+// enter brings a column into the basis. It returns false, and changes nothing, if nothing bounds the column.
 func (s *simplex) enter(c column) bool {
 	direction := make([]float64, len(s.basis))
 	for i := range direction {
@@ -189,11 +190,11 @@ func dot(a, b []float64) float64 {
 	return sum
 }
 
-// Fluid returns the bound in dollars per hour of pods that could be split: the cheapest nodes that together have the
-// demand of every row. It is at least [Problem.Simple].
+// Fluid returns the lower bound for pods that may be split, in dollars per hour: the price of the cheapest nodes that
+// together cover the demand of every row. It is at least [Problem.Simple].
 func (p Problem) Fluid() float64 { return max(p.Simple(), p.fluid().bound) }
 
-// fluid also returns what the demand of each row is worth.
+// fluid returns the bound of the linear program alone, with the dual price of each row.
 func (p Problem) fluid() answer {
 	demand := make([]float64, p.rows)
 	for i := range demand {

@@ -10,27 +10,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// This file says what constraints between pods mean for a node of every valid plan. A plan is valid if all its nodes
-// stand there and its pods can be bound to them in some order, as kube-scheduler's filters allow; that is what the
-// oracle checks.
+// This file derives, from constraints between pods, how many of them a node can have in any valid plan. In a valid
+// plan all nodes exist from the start, and the pods can be bound to them in some order that kube-scheduler's filters
+// allow. That is what the oracle checks.
 //
-//   - Anti-affinity over hostnames that chooses the pods that have it: a node has one of them at most, whatever the
-//     order.
-//   - Spread over hostnames with maxSkew m that counts the pods that have it (the selector matches their own labels).
-//     When the last of them is bound to a node, c matching pods being there already, kube-scheduler has seen c + 1 -
-//     min <= m. min is the least count of any node. Counts only grow, and over N nodes sum to T - 1 at most, T being
-//     all pods that the selector matches, so min <= floor((T-1)/N). All nodes count, since pods with this constraint
-//     have no node selection. So a node has m + floor((T-1)/N) pods of the group at most. N is unknown, but no plan
-//     has fewer nodes than the largest group that keeps apart has pods. Fewer nodes would only raise the bound on a
-//     node's pods.
-//   - Spread over hostnames that does not count its own pods (the selector of most pods of diverse-N) says nothing
-//     about how many of them a node has, nor how many matching ones come after them. Nothing is taken from it.
-//   - Zones: pod affinity puts a group into one zone, and spread evens zones out. Each zone may have as many nodes of
-//     every type as wanted. Where prices are the same in all zones, as in diverse-N, it costs nothing but what is left
-//     over on one node for each group and zone. Elsewhere every node is taken to have the price of its cheapest zone.
-//     Nothing is taken from either, which keeps the bound valid.
+//   - Anti-affinity over hostnames whose selector matches the pods that have it: a node has at most one of them, in
+//     any order.
+//   - Spread over hostnames with maxSkew m whose selector matches the pods that have it. Consider the last of them
+//     that is bound to a node, which then has c matching pods. kube-scheduler has seen c + 1 - min <= m, where min is
+//     the least count of any node. Let T be the number of all pods that the selector matches. Counts only grow, and
+//     over N nodes they add up to T - 1 at most, so min <= floor((T-1)/N). All nodes count, since pods with this
+//     constraint have no node selection. So a node has at most m + floor((T-1)/N) pods of the group. N is unknown, but
+//     no plan has fewer nodes than the largest apart group has pods. If N is greater, the limit is too high, but still
+//     valid.
+//   - Spread over hostnames whose selector does not match its own pods, as for most pods of diverse-N. It limits
+//     neither how many of them a node has, nor how many matching pods come later. So it is ignored.
+//   - Zones: pod affinity puts a group into one zone, and spread evens zones out. Each zone can have any number of
+//     nodes of every type. Where prices are the same in all zones, as in diverse-N, this costs only the room that is
+//     left over on one node for each group and zone. Elsewhere every node counts with the price of its cheapest zone.
+//     Both constraints are ignored, which keeps the bound valid.
 
-// group is pods of which a node has so many at most.
+// group is a set of pods, and the most of them that a node can have.
 type group struct {
 	name string
 	most int64
@@ -38,7 +38,7 @@ type group struct {
 	pods int
 }
 
-// apart returns the groups of pods that refuse each other on a node.
+// apart returns the groups of pods whose anti-affinity keeps them on separate nodes.
 func apart(pods []*corev1.Pod) []group {
 	found := map[string]group{}
 	for _, pod := range pods {
@@ -60,7 +60,7 @@ func sorted(groups map[string]group) []group {
 	return slices.SortedFunc(maps.Values(groups), func(a, b group) int { return strings.Compare(a.name, b.name) })
 }
 
-// refusals names the groups of pods that refuse each other and that a pod belongs to.
+// refusals returns the names of the apart groups that a pod belongs to.
 func refusals(pod *corev1.Pod) []string {
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
 		return nil
@@ -78,7 +78,8 @@ func refusals(pod *corev1.Pod) []string {
 	return names
 }
 
-// spread returns the groups of pods that spread over hostnames and count themselves, on at least so many nodes.
+// spread returns the groups of pods that spread over hostnames and match their own selector. nodes is a lower bound on
+// the nodes of any plan.
 func spread(pods []*corev1.Pod, nodes int) []group {
 	found := map[string]group{}
 	for _, pod := range pods {
@@ -104,7 +105,7 @@ func spread(pods []*corev1.Pod, nodes int) []group {
 	return sorted(found)
 }
 
-// evened returns the constraints of a pod that bound how many pods like it a node has, by the name of their group.
+// evened returns the spread constraints of a pod that limit its group on a node, by the name of the group.
 func evened(pod *corev1.Pod) map[string]corev1.TopologySpreadConstraint {
 	if len(pod.Spec.NodeSelector) > 0 || pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil {
 		return nil // not all nodes count
@@ -124,7 +125,7 @@ func evened(pod *corev1.Pod) map[string]corev1.TopologySpreadConstraint {
 	return list
 }
 
-// matches reports whether a selector by labels alone surely chooses a pod.
+// matches reports whether a selector matches a pod. It understands labels only: with expressions it returns false.
 func matches(s *metav1.LabelSelector, pod *corev1.Pod) bool {
 	if s == nil || len(s.MatchLabels) == 0 || len(s.MatchExpressions) > 0 {
 		return false
@@ -144,8 +145,7 @@ func labelsOf(s *metav1.LabelSelector) map[string]string {
 	return s.MatchLabels
 }
 
-// nodesFor returns a number of nodes than which no plan has fewer: one for each pod of the largest group that keeps
-// apart.
+// nodesFor returns a lower bound on the nodes of any plan: one for each pod of the largest apart group.
 func nodesFor(groups []group) int {
 	nodes := 1
 	for _, g := range groups {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// wish is a small pod: what it asks for, and what it wants of others on its node.
+// wish is a small pod: its requests, and its conditions on others on its node.
 type wish struct {
 	cores, memory int64
 	label         string
@@ -80,8 +80,8 @@ func boundsOf(s scenario.Scenario) map[string]float64 {
 	return bounds
 }
 
-// Four small pods that keep apart want a node each, so four that spread over nodes and count themselves go to one
-// each, too. Without that, three of the cheapest nodes and one large one would do.
+// Four small pods that keep apart want a node each. So four others that spread over nodes and count themselves go to
+// one each, too. Without the spread, three of the cheapest nodes and one large one would do.
 func TestSpreadPodsGetTheirShareOfTheNodes(t *testing.T) {
 	t.Parallel()
 	var wishes []wish
@@ -96,7 +96,7 @@ func TestSpreadPodsGetTheirShareOfTheNodes(t *testing.T) {
 	}
 	for i := range wishes {
 		if wishes[i].spread != "" {
-			wishes[i].label = "other" // which it does not count any more
+			wishes[i].label = "other" // its spread no longer counts this label
 		}
 	}
 	if bounds := boundsOf(problemOf(wishes, c)); bounds[Constrained] != 0 {
@@ -104,7 +104,7 @@ func TestSpreadPodsGetTheirShareOfTheNodes(t *testing.T) {
 	}
 }
 
-// No bound is above what the cheapest plan costs that trying everything finds.
+// No bound is above the price of the cheapest plan, which a search of everything finds.
 func TestNoPlanIsBelowABound(t *testing.T) {
 	t.Parallel()
 	dice := rand.New(rand.NewPCG(1, 30))
@@ -186,7 +186,7 @@ func priced(wishes []wish, node []int, nodes int, c catalog.Catalog) float64 {
 	return sum
 }
 
-// bindable reports whether the pods that are not bound yet can be, one after the other.
+// bindable reports whether the unbound pods can be bound, one after the other.
 func bindable(wishes []wish, node []int, nodes int, bound uint) bool {
 	if bound == 1<<len(wishes)-1 {
 		return true

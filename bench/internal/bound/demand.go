@@ -1,7 +1,7 @@
-// Package bound computes prices that no plan for a set of pods can be below: the yardstick beside the peer.
+// Package bound computes lower bounds on the price of any plan for a set of pods: the yardstick beside the peer.
 //
-// All bounds are valid whatever happens in floating point, because each is scaled until it is one (see [Columns]).
-// What constraints between pods add is in constraints.go.
+// Rounding cannot make a bound wrong, because each is scaled until it is valid (see [Columns]). constraints.go adds
+// what follows from constraints between pods.
 package bound
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Item is a kind of pod: what one asks for in every row, and how many there are.
+// Item is a kind of pod: what one pod requests in each row, and how many pods there are.
 type Item struct {
 	Amounts []float64
 	Count   float64
@@ -28,7 +28,7 @@ type Bin struct {
 	Price float64
 }
 
-// Problem is pods to place on new nodes. A row is a resource, or a group of pods of which a node has so many at most.
+// Problem is a set of pods to place on new nodes. A row is a resource, or a group of pods with a limit for each node.
 // Rows are scaled so that the demand of all pods together is 1.
 type Problem struct {
 	Items []Item
@@ -36,7 +36,7 @@ type Problem struct {
 	rows  int
 }
 
-// New returns the problem of pods on the available offerings of a catalogue, with these groups.
+// New returns the problem of placing pods on available offerings of a catalogue, with the limits of groups.
 func New(pods []*corev1.Pod, c catalog.Catalog, groups ...group) Problem {
 	kinds, counts := map[string]resources.Amounts{}, map[string]float64{}
 	rows := map[string]float64{} // name of the row → demand
@@ -76,7 +76,7 @@ func New(pods []*corev1.Pod, c catalog.Catalog, groups ...group) Problem {
 	return p
 }
 
-// requests sums what the pod's containers ask for, with 1 for pods.
+// requests sums the requests of the pod's containers, and adds 1 pod.
 func requests(pod *corev1.Pod) resources.Amounts {
 	amounts := resources.Amounts{resources.NamePods: 1}
 	for _, c := range pod.Spec.Containers {
@@ -109,7 +109,7 @@ func binOf(t catalog.Type, names []string, demand map[string]float64, most map[s
 	return bin, some
 }
 
-// undominated leaves out bins for which another has no less room at no higher price.
+// undominated leaves out each bin for which another one has at least as much room, at the same price or a lower one.
 func undominated(bins []Bin) []Bin {
 	var kept []Bin
 	for i, b := range bins {
@@ -131,8 +131,8 @@ func (b Bin) covers(other Bin) bool {
 	return b.Price <= other.Price
 }
 
-// Simple returns the simple bound in dollars per hour: for each row the whole demand at the cheapest price per unit,
-// the largest counts.
+// Simple returns the simple bound in dollars per hour. For each row, this is the whole demand at the cheapest price
+// per unit; the row with the highest price counts.
 func (p Problem) Simple() float64 {
 	highest := 0.0
 	for row := range p.rows {

@@ -2,9 +2,9 @@ package bound
 
 import "math"
 
-// fraction is a bin filled with pods of which parts may be taken.
+// fraction is a bin filled with pods, and with fractions of pods.
 type fraction struct {
-	value  float64   // at least what the best filling is worth
+	value  float64   // an upper bound on the value of the best filling
 	counts []float64 // by item
 	duals  []float64 // what a unit of each row is worth, all above 0
 }
@@ -12,7 +12,8 @@ type fraction struct {
 // maxPivots bounds the simplex below; its duals give a valid value whenever it stops.
 const maxPivots = 60
 
-// fractional solves: most value of items in room, in fractions. It is a simplex with a row for each row of room.
+// fractional finds the most valuable items for room, where fractions count. It is a simplex with a row for each row of
+// room.
 func (p Problem) fractional(values []float64, items []int, room []float64) fraction {
 	rows := len(room)
 	inverse, basis, x := make([][]float64, rows), make([]int, rows), append([]float64(nil), room...)
@@ -40,8 +41,8 @@ func (p Problem) fractional(values []float64, items []int, room []float64) fract
 	return p.bounded(values, items, room, duals, basis, x)
 }
 
-// entering returns what would raise the value most, an item or (-1) the slack of a row that is worth less than
-// nothing, with its column; nil when nothing would.
+// entering returns the item that raises the value most, with its column. If a row has a negative dual, its slack comes
+// first, as item -1. amounts is nil if nothing raises the value.
 func (p Problem) entering(values []float64, items []int, duals []float64) (item int, amounts []float64) {
 	for row, dual := range duals {
 		if dual < -tolerance {
@@ -88,8 +89,8 @@ func pivot(inverse [][]float64, basis []int, x []float64, entering int, amounts 
 	return true
 }
 
-// bounded makes duals valid, so that no item is worth more than its amounts at these prices: then nothing that fits
-// into room is worth more than the room.
+// bounded makes duals valid: it scales them until no item is worth more than its amounts at these prices. Then nothing
+// that fits into room is worth more than the room.
 func (p Problem) bounded(values []float64, items []int, room, duals []float64, basis []int, x []float64) fraction {
 	f := fraction{counts: make([]float64, len(p.Items)), duals: make([]float64, len(room))}
 	total := 0.0

@@ -7,15 +7,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// Frontier bounds how few nodes plans of a price can have (B-20): what any plan costs at least when each node costs
-// something beside its price. With that of n nodes taken off, no plan with n nodes has a lower price.
+// Frontier bounds from below how many nodes a plan of a given price has (B-20). Each tangent is a lower bound on the
+// price of any plan, with an amount added for each node. Subtract that amount n times: no plan with n nodes costs
+// less.
 type Frontier []Tangent
 
-// Tangent is one such amount, and the bound that it gives, both in dollars per hour.
+// Tangent is what each node costs beside its price, and the lower bound for that, both in dollars per hour.
 type Tangent struct{ Beside, Least float64 }
 
-// besides are what a node costs beside its price: where few nodes are the better choice by some percent, one of these
-// is near what a node less costs there.
+// besides are the amounts of the tangents. Where fewer nodes raise the price by some percent, one of these is near
+// what it costs to have one node less.
 var besides = []float64{0.01, 0.02, 0.05, 0.2}
 
 // FrontierOf computes the bounds of a scenario for all its pods on new nodes.
@@ -34,7 +35,7 @@ func frontierOf(p Problem, besides []float64) Frontier {
 	return f
 }
 
-// Nodes returns a number of nodes than which no plan of this price, in dollars per hour, has fewer.
+// Nodes returns a lower bound on the nodes of any plan of this price, in dollars per hour.
 func (f Frontier) Nodes(price float64) int {
 	least := 0.0
 	for _, t := range f {

@@ -8,13 +8,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// Bound is a price in dollars per hour that no plan is below, and how it was found.
+// Bound is a lower bound on the price of any plan, in dollars per hour, and how it was found.
 type Bound struct {
 	Dollars float64
 	Kind    string
 }
 
-// The kinds of bounds. Each but the last knows of constraints between pods only that some need a node each.
+// The kinds of bounds. All but the last ignore constraints between pods, except that some pods need a node each.
 const (
 	SingleNode    = "single node"
 	Simple        = "simple"
@@ -69,7 +69,7 @@ func (p Problem) bounds() []Bound {
 // highest returns the highest bound of a problem, in dollars per hour.
 func (p Problem) highest() float64 { return slices.MinFunc(p.bounds(), compareBounds).Dollars }
 
-// configuration is 0 where the program is too large.
+// configuration returns the configuration bound, or 0 if the program is too large.
 func (p Problem) configuration() float64 {
 	if len(p.Items) > maxItems {
 		return 0
@@ -77,7 +77,7 @@ func (p Problem) configuration() float64 {
 	return p.Configuration(configurationLimit)
 }
 
-// The configuration program is tried for so many kinds of pods, and for so long.
+// Limits of the configuration program: the kinds of pods, and the time.
 const (
 	maxItems           = 350
 	configurationLimit = 20 * time.Second

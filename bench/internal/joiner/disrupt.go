@@ -17,7 +17,7 @@ import (
 type Disrupter struct {
 	*Planner
 	scenario scenario.Scenario
-	nodes    int // that there are
+	nodes    int // that exist now
 	model    scheduled
 }
 
@@ -33,8 +33,8 @@ func NewDisrupter(s scenario.Scenario, costs Costs) (*Disrupter, error) {
 	return &Disrupter{Planner: p, scenario: s, nodes: nodes}, nil
 }
 
-// Round plans one round on a snapshot of the store, whatever time is left: the first verb that finds something to do
-// has it, in the order emptiness, consolidation; or drift alone.
+// Round plans one round on a snapshot of the store. It ignores how much time is left. It asks for drift alone, or else
+// for emptiness and, if no node is empty, for consolidation.
 func (d *Disrupter) Round(time.Duration) (rounds.Step, error) {
 	s := d.store.Snapshot()
 	budgets := map[string][]engine.Budget{scenario.Pool: {{Max: scenario.Budget(d.nodes)}}}
@@ -84,8 +84,8 @@ func (d *Disrupter) RemoveNode(n scenario.Node) error {
 // Bind takes in that a pod runs on a node.
 func (d *Disrupter) Bind(pod *corev1.Pod) error { return d.store.Apply(pod) }
 
-// Place plans for pods that are pending again, as the provisioning controller does; for all of them, or for those that
-// the model of kube-scheduler leaves (see ByScheduler).
+// Place plans for pods that are pending again, as the provisioning controller does. After ByScheduler it plans only
+// for those that the model of kube-scheduler leaves.
 func (d *Disrupter) Place(pods []*corev1.Pod, _ []scenario.Node) (outcome.Outcome, error) {
 	for _, pod := range pods {
 		if err := d.Add(pod); err != nil {

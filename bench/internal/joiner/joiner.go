@@ -95,7 +95,7 @@ func pool(s scenario.Scenario, class *karpenterv1.NodeClassReference) *karpenter
 	return pool
 }
 
-// ObjectsOf returns the node of a scenario and its NodeClaim, as a cluster of Joiner's has them.
+// ObjectsOf returns the node of a scenario and its NodeClaim, as they are in a cluster with Joiner.
 func ObjectsOf(s scenario.Scenario, n scenario.Node) (*corev1.Node, *karpenterv1.NodeClaim, error) {
 	node, err := n.Object(s.Catalog)
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *Planner) Add(pod *corev1.Pod) error { return p.store.Apply(pod) }
 // Remove takes in that a pod has gone.
 func (p *Planner) Remove(pod *corev1.Pod) { p.store.Remove(pod) }
 
-// Warm makes the first snapshot, which any running Joiner has behind it.
+// Warm takes the first snapshot, so that it is not measured: a running Joiner took it long ago.
 func (p *Planner) Warm() { p.store.Snapshot() }
 
 // Plan plans for all pending pods.
@@ -181,10 +181,10 @@ func (p *Planner) Plan() error {
 	return nil
 }
 
-// Note says what else is worth knowing of the last Plan: nothing on this side.
+// Note returns a remark on the last Plan: none on this side.
 func (p *Planner) Note() string { return "" }
 
-// Outcome returns what the last Plan came to.
+// Outcome returns the result of the last Plan.
 func (p *Planner) Outcome() (outcome.Outcome, error) {
 	result := outcome.Outcome{Existing: map[string][]string{}}
 	for _, l := range p.plan.Launches {
@@ -221,5 +221,5 @@ func (p *Planner) order() []string {
 	return order
 }
 
-// Snapshot returns the picture that Plan plans with.
+// Snapshot returns a snapshot of the store, as Plan uses it.
 func (p *Planner) Snapshot() *cluster.Snapshot { return p.store.Snapshot() }

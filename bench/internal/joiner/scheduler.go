@@ -10,13 +10,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest/waves"
 )
 
-// This file lets a model of kube-scheduler place the pods that have moved. It spreads them over nodes, where a plan
-// packs them: what looks best when all goes as planned may be the worst of all then.
+// In this file, a model of kube-scheduler places the pods that have moved. It spreads them over nodes, while a plan
+// packs them. So the plan that looks best if all goes as planned may turn out to be the worst.
 
 // scheduled is the model's part of a run.
 type scheduled struct {
 	dice *rand.Rand // nil: pods go where Joiner expects them
-	// displaced is how many pods found no node that was there, launched how many nodes came for them.
+	// displaced is how many pods found no existing node, launched how many nodes came for them.
 	displaced, launched int
 }
 
@@ -24,11 +24,10 @@ type scheduled struct {
 // nodes.
 func (d *Disrupter) ByScheduler(dice *rand.Rand) { d.model.dice = dice }
 
-// Displaced returns for how many pods the model found no node that was there, and how many nodes were launched for
-// them.
+// Displaced returns for how many pods the model found no existing node, and how many nodes were launched for them.
 func (d *Disrupter) Displaced() (pods, launched int) { return d.model.displaced, d.model.launched }
 
-// placeByScheduler has the model bind pending pods, and plans for those that it finds no node for.
+// placeByScheduler has the model bind pending pods, and plans for those that find no node.
 func (d *Disrupter) placeByScheduler() (outcome.Outcome, error) {
 	s := d.store.Snapshot()
 	scheduler, nodes := waves.NewScheduler(d.model.dice, s.Namespaces), map[string]*cluster.Node{}

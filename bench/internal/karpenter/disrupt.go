@@ -63,8 +63,8 @@ func NewDisrupter(s scenario.Scenario, config Config) (*Disrupter, error) {
 	return d, nil
 }
 
-// Round asks one method after the other, as its disruption controller does; the first that finds something to do has
-// the round.
+// Round asks one method after the other, as Karpenter's disruption controller does. The first that finds something to
+// do gets the round.
 func (d *Disrupter) Round(left time.Duration) (rounds.Step, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, left)
 	defer cancel()
@@ -87,7 +87,7 @@ func (d *Disrupter) Round(left time.Duration) (rounds.Step, error) {
 			return rounds.Step{}, fmt.Errorf("counting budgets: %w", err)
 		}
 		commands, err := method.ComputeCommands(ctx, budgets, candidates...)
-		if ctx.Err() != nil { // cut off in the middle: what was found counts for nothing
+		if ctx.Err() != nil { // cut off in the middle: what was found does not count
 			return rounds.Step{}, nil
 		}
 		if err != nil {
@@ -150,7 +150,7 @@ func (d *Disrupter) Bind(pod *corev1.Pod) error {
 	return d.cluster.UpdatePod(d.ctx, pod)
 }
 
-// Place returns where the commands of the last round put the pods: that costs Karpenter nothing more.
+// Place returns where the commands of the last round put the pods. Karpenter does no more planning for that.
 func (d *Disrupter) Place(pods []*corev1.Pod, fresh []scenario.Node) (outcome.Outcome, error) {
 	result := outcome.Outcome{Existing: map[string][]string{}}
 	wanted, placed := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
@@ -186,7 +186,7 @@ func (d *Disrupter) Place(pods []*corev1.Pod, fresh []scenario.Node) (outcome.Ou
 
 func labelsOf(pod *corev1.Pod) labels.Set { return pod.Labels }
 
-// conditions returns those that the claim of a scenario's node has.
+// conditions returns the conditions of the NodeClaim of a scenario's node.
 func conditions(s scenario.Scenario) []string {
 	list := []string{v1.ConditionTypeLaunched, v1.ConditionTypeRegistered, v1.ConditionTypeInitialized}
 	switch s.Disrupt {

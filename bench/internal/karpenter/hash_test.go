@@ -14,8 +14,8 @@ import (
 
 const templates = 5000
 
-// D-06, P-34: for the same manifest our drift hash is Karpenter's, so that a takeover drifts no node. Templates are
-// drawn as JSON, the way users write them, and read into both sides' types.
+// D-06, P-34: for the same manifest our drift hash is Karpenter's, so a takeover drifts no node. Templates are drawn
+// as JSON, as users write them, and read into both sides' types.
 func TestHashIsKarpentersForGeneratedTemplates(t *testing.T) {
 	t.Parallel()
 	dice := rand.New(rand.NewPCG(34, 6))
@@ -50,7 +50,7 @@ func TestHashIsKarpentersForGeneratedTemplates(t *testing.T) {
 
 type object = map[string]any
 
-// template draws a NodePool's spec.template. Everything may be missing, empty or there, except the reference to a node
+// template draws a NodePool's spec.template. Everything may be missing, empty or set, except the reference to a node
 // class, which the API demands.
 func template(dice *rand.Rand) object {
 	group, kind := pick(dice, "karpenter.kwok.sh", "karpenter.k8s.aws"), pick(dice, "KWOKNodeClass", "EC2NodeClass")

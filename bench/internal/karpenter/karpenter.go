@@ -1,8 +1,8 @@
-// Package karpenter drives the scheduler of sigs.k8s.io/karpenter as its provisioner does between having pending pods
-// and having a result, with a client that knows no objects, as its own scheduling benchmark sets it up.
+// Package karpenter drives the scheduler of sigs.k8s.io/karpenter as its provisioner does, from pending pods to a
+// result. As in Karpenter's own scheduling benchmark, the client knows no objects, except for disruption (see reader).
 //
-// What its provisioner does beside that is left out, in its favour: listing and copying pods, volumes, events, metrics
-// of decisions. See docs/benchmarks.md.
+// What else the provisioner does is left out, in its favour: listing and copying pods, volumes, events, metrics of
+// decisions. See docs/benchmarks.md.
 package karpenter
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// Config is how the peer is run.
+// Config has the settings of the peer.
 type Config struct {
 	// Workers is how many candidates it looks at in parallel (its NumConcurrentReconciles).
 	Workers int
@@ -43,7 +43,7 @@ type Config struct {
 }
 
 // Workers is how many workers Karpenter has by default: one for each core that it requests, which is one. On two cores
-// it is also the fastest: more of them spend their time waiting for each other.
+// this is also the fastest: more workers spend their time waiting for each other.
 const Workers = 1
 
 // Planner is Karpenter with one scenario's cluster in memory. Use [New].
@@ -77,7 +77,7 @@ func New(s scenario.Scenario, config Config) (*Planner, error) {
 	byNode := func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
 	p.pools = []*v1.NodePool{pool(s)}
 	p.client = fakeclient.NewClientBuilder().WithIndex(&corev1.Pod{}, "spec.nodeName", byNode).Build()
-	// as the scheduling benchmark of Karpenter's has it, planning for pending pods knows no objects
+	// planning for pending pods knows no objects, as in Karpenter's own scheduling benchmark
 	if s.Disrupt != "" {
 		p.objects = newReader(p.client, p.pools)
 		p.client = p.objects

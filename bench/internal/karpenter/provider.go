@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// provider is a cloud of which planning needs nothing but the instance types.
+// provider is a cloud for planning, which needs its instance types only.
 type provider struct {
 	types []*cloudprovider.InstanceType
 }
@@ -65,7 +65,7 @@ func (p *provider) GetSupportedNodeClasses() []status.Object {
 	return []status.Object{&kwokv1alpha1.KWOKNodeClass{}}
 }
 
-// Outcome returns what the last Plan came to.
+// Outcome returns the result of the last Plan.
 func (p *Planner) Outcome() (outcome.Outcome, error) {
 	result := outcome.Outcome{Existing: map[string][]string{}}
 	placed := map[string]bool{}

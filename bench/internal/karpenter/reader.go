@@ -12,8 +12,8 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// reader is a client that knows pods, nodes and pools as the cache of Karpenter's own client does: indexed by what
-// they are asked for, and copied when they are read. All else is asked of a client that knows no objects.
+// reader is a client that knows pods, nodes and pools. It stands for the cache of Karpenter's own client: it has an
+// index of pods by node, and copies objects when they are read. For other kinds it asks a client without objects.
 type reader struct {
 	client.Client
 	pools  []*v1.NodePool
@@ -29,7 +29,7 @@ func newReader(other client.Client, pools []*v1.NodePool) *reader {
 	}
 }
 
-// put takes in a pod in place of an older version.
+// put adds a pod, and replaces an older version of it.
 func (r *reader) put(pod *corev1.Pod) {
 	r.remove(pod)
 	key := client.ObjectKeyFromObject(pod)
@@ -47,7 +47,7 @@ func (r *reader) remove(pod *corev1.Pod) {
 	}
 }
 
-// Get returns a node from the index, and what the other client says of anything else.
+// Get returns nodes from memory. For other kinds it asks the other client.
 func (r *reader) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 	if node, ok := object.(*corev1.Node); ok {
 		known := r.nodes[key.Name]
@@ -60,7 +60,8 @@ func (r *reader) Get(ctx context.Context, key client.ObjectKey, object client.Ob
 	return r.Client.Get(ctx, key, object, opts...)
 }
 
-// List returns pods, nodes and pools from the index; there are no budgets for pods.
+// List returns pods, nodes and pools from memory, and no PodDisruptionBudgets. For other kinds it asks the other
+// client.
 func (r *reader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	o := (&client.ListOptions{}).ApplyOptions(opts)
 	shared := o.UnsafeDisableDeepCopy != nil && *o.UnsafeDisableDeepCopy

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/settings"
 )
 
-// kinds are the types of Go's flags.
+// kinds returns the kinds of settings by the type of Go's flags.
 func kinds() map[string]settings.Kind {
 	return map[string]settings.Kind{
 		"*flag.stringValue": settings.Text, "*flag.intValue": settings.Number, "*flag.int64Value": settings.Number,
@@ -21,8 +21,8 @@ func kinds() map[string]settings.Kind {
 	}
 }
 
-// K-01: the table of settings has each flag of Karpenter's core and of its provider for simulated nodes, with its
-// default and its type, and no other.
+// K-01: the table of settings has exactly the flags of Karpenter's core and of its provider for simulated nodes, with
+// defaults and types.
 func TestK01_TheTableIsKarpenters(t *testing.T) {
 	seen := map[string]bool{}
 	for _, set := range []struct {
@@ -68,7 +68,7 @@ func defaultOf(t *testing.T, of any, f *flag.Flag) string {
 	return fmt.Sprint(same)
 }
 
-// K-04: so it is with the gates.
+// K-04: the same for the gates.
 func TestK04_TheGatesAreKarpenters(t *testing.T) {
 	ours := settings.Gates()
 	if len(ours) != len(options.KarpenterFeatureGates) {

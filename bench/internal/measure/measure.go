@@ -1,4 +1,4 @@
-// Package measure takes what a piece of work costs this process: time, CPU, allocations and the highest memory.
+// Package measure measures what a piece of work costs this process: time, CPU, allocations and the peak of memory.
 package measure
 
 import (
@@ -20,9 +20,9 @@ type Cost struct {
 	PeakRSSBytes uint64 `json:"peak_rss_bytes"`
 }
 
-// Settle prepares for measuring: the heap is collected and given back, and the peak of memory begins anew, so that it
-// is that of the work to come and of what it works on. Where the kernel cannot reset the peak, it is that of the
-// process so far.
+// Settle prepares for measuring. It collects the heap and gives memory back. Then it resets the peak of memory, so
+// that the peak covers only the work to come and its input. If the kernel cannot reset it, it covers the process so
+// far.
 func Settle() {
 	debug.FreeOSMemory()
 	_ = ForgetPeakOf(os.Getpid())

@@ -33,7 +33,7 @@ func CPUSecondsOf(pid int) (float64, error) {
 	return sum, nil
 }
 
-// ForgetPeakOf lets the peak of a process' memory begin anew.
+// ForgetPeakOf resets the peak of a process's memory.
 func ForgetPeakOf(pid int) error {
 	// see proc_pid_clear_refs(5)
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {

@@ -1,6 +1,6 @@
-// Package oracle has plans checked by kube-scheduler's own filter plugins (P-21), either side's alike. The plugins are
-// linked into a program of the module localcluster, oraclecheck, which is asked as a process: so this module need not
-// take in the scheduler.
+// Package oracle checks the plans of both sides with kube-scheduler's own filter plugins (P-21). The plugins are
+// linked into oraclecheck, a program of the module localcluster. It runs as a process of its own, so that this module
+// does not depend on the scheduler.
 package oracle
 
 import (
@@ -39,9 +39,9 @@ type answer struct {
 // ErrTooLong is the error of a plan that was not judged within the limit.
 var ErrTooLong = errors.New("the plan was not judged in time")
 
-// Check binds every pod of a plan where it was planned, in some order that kube-scheduler would admit, and returns in
-// words what stands in the way of the rest: nothing for a valid plan. program is the file of oraclecheck. Each launch
-// becomes the node that costs least of those that its claim allows. After limit it gives up with [ErrTooLong].
+// Check binds each pod of a plan to its planned node, in some order that kube-scheduler admits. It returns a text for
+// each pod that cannot be bound: none for a valid plan. program is the path of oraclecheck. Each launch becomes the
+// cheapest node that its claim allows. After limit, Check gives up with [ErrTooLong].
 func Check(program string, s scenario.Scenario, o outcome.Outcome, limit time.Duration) ([]string, error) {
 	q, err := ask(s, o)
 	if err != nil {
@@ -110,8 +110,8 @@ func place(placed map[string]string, node string, pods []string) error {
 	return nil
 }
 
-// addNodes adds the nodes that exist, with their pods. Where no pod is tied to another one, a node that gets none has
-// no part in any answer and is left out.
+// addNodes adds the existing nodes, with their pods. If no pod is tied to another one, it leaves out nodes that get no
+// pod: they cannot change the answer.
 func addNodes(q *question, s scenario.Scenario, o outcome.Outcome) error {
 	all := slices.ContainsFunc(q.Pods, tied)
 	for _, n := range s.Nodes {

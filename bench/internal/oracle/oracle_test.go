@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// The question has what is placed and nothing that has no part in the answer; a plan that places a pod twice is
+// The question has the placed pods and nothing without a part in the answer. A plan that places a pod twice is
 // refused.
 func TestAsk(t *testing.T) {
 	t.Parallel()

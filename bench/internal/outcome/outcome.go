@@ -1,4 +1,4 @@
-// Package outcome is what either side's plan comes to, in the same terms for both.
+// Package outcome has the results of plans, in the same terms for both sides.
 package outcome
 
 import (
@@ -13,14 +13,13 @@ type Outcome struct {
 	// Existing maps a node to the pods nominated to it.
 	Existing map[string][]string
 	Unplaced []string
-	// Order is the one in which the side placed the pods, as far as it can be told.
+	// Order is the order in which the side placed the pods, as far as it is known.
 	Order []string
 	// CutOff says that the side was stopped before it had looked at every pod.
 	CutOff bool
 }
 
-// Launch is a new node at its cheapest: a claim allows more than one offering, and this is the one that costs least of
-// those available.
+// Launch is a new node. Its claim allows more than one offering; this is the cheapest available one.
 type Launch struct {
 	Type, Zone, CapacityType string
 	Price                    resources.Money // per hour

@@ -1,6 +1,6 @@
-// Package peer runs Karpenter's own controller for KWOK nodes as a process in a local cluster: what Joiner takes over
-// from (P-34), and what it is measured against (B-10 to B-13). The binary is the module's own program, built by make:
-// see the tool line of go.mod.
+// Package peer runs Karpenter's own controller for KWOK nodes as a process in a local cluster. Joiner takes over from
+// it (P-34), and is measured against it (B-10 to B-13). The binary is the program of Karpenter's module, which make
+// builds: see the tool line of go.mod.
 package peer
 
 import (
@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// User is the name by which the peer is known to the API server.
+	// User is the peer's user name at the API server.
 	User = "karpenter"
 	// BinaryEnv is the environment variable in which tests expect the path of the built binary.
 	BinaryEnv = "JOINER_PEER"
-	// namespace is where the peer keeps what is its own.
+	// namespace is where the peer keeps its own objects.
 	namespace = "kube-system"
-	// admins may do everything: which rights the peer needs is not what is looked at.
+	// admins may do everything: the peer's rights are not examined here.
 	admins = "system:masters"
 )
 
-// Program is the peer's controller with its defaults, without leader election. env (NAME=value) overrides them.
+// Program returns the peer's controller with its defaults, without leader election. env (NAME=value) overrides them.
 func Program(path string, env ...string) rig.Program {
 	return rig.Program{Name: User, Groups: []string{admins}, Path: path,
 		Command: func(at rig.Place) ([]string, []string) {
 			return nil, append([]string{
 				"KUBECONFIG=" + at.Kubeconfig,
-				"KUBERNETES_MIN_VERSION=1.19.0-0", // it ends without
+				"KUBERNETES_MIN_VERSION=1.19.0-0", // without it, the program ends
 				"SYSTEM_NAMESPACE=" + namespace,
 				"LEADER_ELECTION_NAMESPACE=" + namespace,
 				"DISABLE_LEADER_ELECTION=true",
@@ -42,7 +42,7 @@ func Program(path string, env ...string) rig.Program {
 		}}
 }
 
-// Install installs the peer's own CRDs, over those that are there.
+// Install installs the peer's own CRDs, over existing ones.
 func Install(ctx context.Context, r *rig.Rig) error {
 	var all bytes.Buffer
 	for _, definition := range append(apis.CRDs, kwokapis.CRDs...) {

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// Aims prints each aim of docs/spec/performance.md that the lines can tell about, what was measured, and whether it is
+// Aims prints each aim of docs/spec/performance.md that the lines cover: what was measured, and whether the aim is
 // met.
 func Aims(w io.Writer, lines []Line) {
 	for _, l := range lines {

@@ -8,8 +8,8 @@ import (
 	"text/tabwriter"
 )
 
-// Setting is what Joiner was told of the cost of nodes: --price-tolerance in percent, --node-overhead-price in
-// dollars per hour.
+// Setting has Joiner's flags about the cost of nodes: --price-tolerance in percent, --node-overhead-price in dollars
+// per hour.
 type Setting struct {
 	PriceTolerance    int     `json:"price_tolerance"`
 	NodeOverheadPrice float64 `json:"node_overhead_price"`
@@ -22,20 +22,21 @@ func (s Setting) String() string {
 	return fmt.Sprintf("tolerance %d %%", s.PriceTolerance)
 }
 
-// Point is how many nodes there are under a setting, and what they cost (B-20); after disruptions those that are left.
+// Point is the number of nodes under a setting, and their price (B-20). After disruptions, these are the nodes left.
 type Point struct {
 	Setting
 	Nodes        int     `json:"nodes"`
 	PricePerHour float64 `json:"price_per_hour"`
-	// LeastNodes is how many nodes every plan of that price has at least, and LeastWithin the same for the price that
-	// the tolerance allows beside Joiner's own cheapest. Constraints between pods are not in these bounds.
+	// LeastNodes is a lower bound on the nodes of any plan of that price. LeastWithin is the same for Joiner's own
+	// cheapest price plus the tolerance. These bounds ignore constraints between pods, except that some need a node
+	// each.
 	LeastNodes  int `json:"least_nodes"`
 	LeastWithin int `json:"least_nodes_within_tolerance"`
-	// Violations is nil where nobody has checked the plan.
+	// Violations is nil if the plan was not checked.
 	Violations *int `json:"violations"`
 }
 
-// Read reads the records of an earlier run; none where there is no file.
+// Read reads the records of an earlier run. It returns none if there is no file.
 func Read(file string) ([]Record, error) {
 	data, err := os.ReadFile(file)
 	if os.IsNotExist(err) {
@@ -51,8 +52,8 @@ func Read(file string) ([]Record, error) {
 	return records, nil
 }
 
-// Frontiers prints nodes against price, and the peer's figures beside them: those of this run, else those of an
-// earlier one.
+// Frontiers prints nodes against price, and the peer's figures beside them: those of this run or, if it has none, of
+// an earlier one.
 func Frontiers(w io.Writer, lines []Line, earlier []Record) error {
 	for _, l := range lines {
 		if len(l.Frontier) == 0 {
@@ -77,7 +78,7 @@ func Frontiers(w io.Writer, lines []Line, earlier []Record) error {
 	return nil
 }
 
-// peerOf is what the peer came to in a scenario, and in which run.
+// peerOf returns the peer's record of a scenario, and says from which run it is.
 func peerOf(lines []Line, earlier []Record, scenario string) (peer Record, from string, found bool) {
 	if peer, found = find(lines, scenario, Karpenter); found {
 		return peer, "this run", true

@@ -19,19 +19,19 @@ type Record struct {
 	PodsUnplaced int     `json:"pods_unplaced"`
 	Nodes        int     `json:"nodes"` // launched; after disruptions those that are left
 	PricePerHour float64 `json:"price_per_hour"`
-	LowerBound   float64 `json:"lower_bound"` // dollars per hour that any plan for the placed pods costs at least
+	LowerBound   float64 `json:"lower_bound"` // on the price of any plan for the placed pods, in dollars per hour
 	// LowerBoundKind is how LowerBound was found, LowerBounds all bounds by kind: LowerBound is the highest.
 	LowerBoundKind string             `json:"lower_bound_kind,omitempty"`
 	LowerBounds    map[string]float64 `json:"lower_bounds,omitempty"`
-	// Violations is nil while nobody has checked the plan.
+	// Violations is nil if the plan was not checked.
 	Violations *int `json:"violations"`
-	// CutOff says that the side did not end in its time: it would have taken longer, and its other pods are unplaced.
+	// CutOff says that the side did not finish in time: it would have taken longer, and its other pods are unplaced.
 	CutOff bool `json:"cut_off,omitempty"`
 	// Rounds and FirstRound are of disruptions only: how many rounds did something, and nodes that went in the first.
 	Rounds     int `json:"rounds,omitempty"`
 	FirstRound int `json:"first_round,omitempty"`
-	// FreshPrice and FreshNodes are what a plan of Joiner's for all pods of the cluster is, were there no node yet
-	// (B-17); after consolidation only. The price is in dollars per hour.
+	// FreshPrice, in dollars per hour, and FreshNodes are those of Joiner's plan for all pods of the cluster if there
+	// were no node yet (B-17); after consolidation only.
 	FreshPrice float64 `json:"fresh_price_per_hour,omitempty"`
 	FreshNodes int     `json:"fresh_nodes,omitempty"`
 	// Frontier is nodes against price (B-20), of some scenarios on Joiner's side.
@@ -44,8 +44,8 @@ type Record struct {
 	Stream *Stream `json:"stream,omitempty"`
 }
 
-// Rest is what else is known of a controller at rest, whose Record has the CPU seconds in the wall seconds of rest and
-// the peak of its memory meanwhile.
+// Rest has further figures of a controller at rest. The Record's wall seconds are the time of rest; its CPU seconds
+// and peak of memory are those in that time.
 type Rest struct {
 	Requests     map[string]int `json:"requests"`      // in that time, by verb and resource, watches aside
 	ReadySeconds float64        `json:"ready_seconds"` // of a new process, until it says that it is ready
@@ -53,10 +53,10 @@ type Rest struct {
 	Went         int            `json:"went"`          // nodes that came or went after the restart
 }
 
-// System is what else is known of a phase in which a whole controller ran (B-10 to B-13).
+// System has further figures of a phase in which a whole controller ran (B-10 to B-13).
 type System struct {
-	// NodesPlanned is how many claims came until the first pod was bound, or as the first ones, and after them each
-	// within a second of the one before: those of the first plan of the phase that launches any (B-16, B-11).
+	// NodesPlanned counts the claims of the first plan of the phase that launches any (B-16, B-11): those that came
+	// until the first pod was bound, or else the first one, and then each within a second of the one before.
 	NodesPlanned  int `json:"nodes_planned"`
 	NodesLaunched int `json:"nodes_launched"`
 	NodesRemoved  int `json:"nodes_removed"`
@@ -73,7 +73,8 @@ type System struct {
 	RoundPrices  []float64 `json:"round_prices"`
 }
 
-// The sides, and kube-scheduler alone, of the scenarios apply-N: what no controller can be faster than.
+// The sides, and kube-scheduler alone, of the scenarios apply-N. No controller can be faster than kube-scheduler
+// alone.
 const (
 	Joiner    = "joiner"
 	Karpenter = "karpenter"

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/measure"
 )
 
-// The keys are those of docs/spec/performance.md, and what was not checked is null.
+// The keys are those of docs/spec/performance.md; unchecked values are null.
 func TestResultsHaveTheKeysOfTheSpec(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "results.json")
@@ -72,8 +72,8 @@ func TestAimsSayWhatIsNotMet(t *testing.T) {
 	}
 }
 
-// Consolidation that was cut off on our side has not met its aim, however long the peer took, and has no price to
-// compare; drift has, when the first round took the whole budget (B-05, B-06).
+// If consolidation was cut off on our side, it has not met its aim, however long the peer took, and has no price to
+// compare. Drift has met its aim if the first round took the whole budget (B-05, B-06).
 func TestAimsOfDisruption(t *testing.T) {
 	t.Parallel()
 	own := Line{Record: Record{Scenario: "consolidate-2000", Side: Joiner, PricePerHour: 1, CutOff: true}}
@@ -89,7 +89,7 @@ func TestAimsOfDisruption(t *testing.T) {
 	}
 }
 
-// A side that was cut off says so in its row, in the ratios and in the file, and has no price to be compared with.
+// A side that was cut off says so in its row, in the ratios and in the file, and has no price to compare.
 func TestCutOffIsNoFigure(t *testing.T) {
 	t.Parallel()
 	own := Line{Record: Record{Scenario: "plain-100k", Side: Joiner, PodsPlaced: 100, PricePerHour: 2}}
@@ -155,8 +155,8 @@ func TestWholeControllersAreComparedPerNode(t *testing.T) {
 	}
 }
 
-// What is left after consolidation is measured by a fresh plan for the same pods: 1.02 times its price meets B-17,
-// more does not.
+// The end of consolidation is measured by a fresh plan for the same pods: 1.02 times its price meets B-17, more does
+// not.
 func TestAimOfTheEndStateIsAFreshPlan(t *testing.T) {
 	t.Parallel()
 	for price, verdict := range map[float64]string{10.2: "met ", 10.3: "NOT MET"} {
@@ -171,7 +171,7 @@ func TestAimOfTheEndStateIsAFreshPlan(t *testing.T) {
 	}
 }
 
-// B-20: the frontier is printed beside the peer's figures, of this run or else of an earlier one, and judged at 5 %.
+// B-20: the frontier is printed beside the peer's figures, from this run or an earlier one, and judged at 5 %.
 func TestTheFrontierStandsBesideThePeer(t *testing.T) {
 	t.Parallel()
 	own := Line{Record: Record{Scenario: "plain-5000", Side: Joiner, Frontier: []Point{
@@ -223,7 +223,7 @@ func TestResultsAreReadAgain(t *testing.T) {
 	}
 }
 
-// B-22: a controller at rest is judged by what it took, beside the peer; a cluster that was never there is no rest.
+// B-22: a controller at rest is judged by what it used, beside the peer. A cluster that never came up is not at rest.
 func TestB22_AimsOfAControllerAtRest(t *testing.T) {
 	t.Parallel()
 	rest := func(side string, cpu float64, requests, went int) Line {
@@ -252,7 +252,7 @@ func TestB22_AimsOfAControllerAtRest(t *testing.T) {
 	}
 }
 
-// Tied pods are measured by their bound, and the line says by which.
+// Tied pods are measured by their lower bound, and the line names that bound.
 func TestAimOfTheDiversePriceIsTheBound(t *testing.T) {
 	t.Parallel()
 	for price, met := range map[float64]bool{10.9: true, 11.1: false} {

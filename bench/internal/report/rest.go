@@ -13,7 +13,7 @@ const (
 	restReady    = 10.0      // seconds after a restart
 )
 
-// restAims says whether a controller at rest is as quiet as it should be, beside the peer where it was run.
+// restAims prints the aims of a controller at rest, with the peer's figures if the peer ran.
 func restAims(w io.Writer, l, peer Record) {
 	if l.CutOff {
 		aim(w, "B-22", l.Scenario, false, "the cluster was not there in its time")
@@ -40,7 +40,7 @@ func restAims(w io.Writer, l, peer Record) {
 	aim(w, "B-22", l.Scenario, l.Rest.Went == 0, "after a restart %s; aim no node%s", went(l), beside(went))
 }
 
-// perSecond is how many requests a controller at rest makes in a second.
+// perSecond returns how many requests a controller at rest makes in a second.
 func perSecond(r Record) float64 {
 	sum := 0
 	for _, n := range r.Rest.Requests {

@@ -2,14 +2,14 @@ package report
 
 import "io"
 
-// What it may take to follow a large cluster (B-19, docs/spec/performance.md).
+// The aims of following a large cluster (B-19, docs/spec/performance.md).
 const (
 	streamRate     = 50_000.0 // events a second of CPU
 	streamSnapshot = 0.001    // seconds
 )
 
-// Stream is what else is known of a recorded stream that was taken in. The record's CPU seconds are those of taking it
-// in, without decoding.
+// Stream has further figures of a recorded stream that the store has taken in. The Record's CPU seconds do not include
+// decoding.
 type Stream struct {
 	Events           int     `json:"events"`
 	Pods             int     `json:"pods"` // at the end
@@ -24,7 +24,7 @@ type Stream struct {
 	Snapshot99Seconds     float64 `json:"snapshot_99_seconds"`
 }
 
-// streamAims says whether a stream is taken in as fast as it should be.
+// streamAims prints the aims of following a large cluster.
 func streamAims(w io.Writer, l Record) {
 	s := l.Stream
 	rate := float64(s.Events) / l.CPUSeconds

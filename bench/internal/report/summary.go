@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// Line is a record with what the table says beside it.
+// Line is a record with a remark for the table.
 type Line struct {
 	Record
 	Note string
@@ -36,7 +36,7 @@ func Tables(w io.Writer, lines []Line) error {
 	return nil
 }
 
-// table prints lines of planning, and for each of Joiner's how many times less it took than the peer.
+// table prints lines of planning. Each of Joiner's also says how many times more the peer took.
 func table(w io.Writer, lines []Line) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t,
@@ -74,7 +74,7 @@ func find(lines []Line, scenario, side string) (Record, bool) {
 	return Record{}, false
 }
 
-// more marks figures of a side that was cut off: whole, they would be larger.
+// more marks figures of a side that was cut off: otherwise they would be larger.
 func more(r Record) string {
 	if r.CutOff {
 		return "> "
@@ -121,8 +121,8 @@ func violations(r Record) string {
 	return strconv.Itoa(*r.Violations)
 }
 
-// Exponents prints, for every kind of scenario that ran in more than one size, how the cost of each side grows with
-// it: the exponent of the least-squares line through the logarithms.
+// Exponents prints how the cost of each side grows with the size, for each kind of scenario that ran in more than one
+// size. It is the exponent of the least-squares line through the logarithms.
 func Exponents(w io.Writer, lines []Line) {
 	type key struct{ kind, side string }
 	var order []key

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/system"
 )
 
-// perNode returns how many nodes a phase was about, and what is the least number of requests for one.
+// perNode returns how many nodes a phase was about, and the least number of requests for one.
 func perNode(l Record) (nodes, least int) {
 	if strings.HasPrefix(l.Scenario, system.Apply) {
 		return l.NodesLaunched, system.LeastUp
@@ -97,11 +97,11 @@ func requestTable(w io.Writer, scenario string, lines []Line) error {
 	return t.Flush()
 }
 
-// mostWaves is how many times as many nodes may be launched as the first plan had (B-16).
+// mostWaves bounds the nodes launched, as a multiple of those in the first plan (B-16).
 const mostWaves = 1.15
 
-// wavesAim prints for one of Joiner's lines what came beside the first plan: B-16, and of B-11 what is launched on the
-// way.
+// wavesAim prints, for one of Joiner's lines, the nodes launched beyond the first plan: B-16 or, when shrinking, the
+// part of B-11 about nodes launched on the way.
 func wavesAim(w io.Writer, l Record) {
 	if strings.HasPrefix(l.Scenario, system.Apply) {
 		times := rate(l.NodesLaunched, l.NodesPlanned)

@@ -18,9 +18,9 @@ import (
 
 // Side plans disruptions of a cluster that it has in memory.
 type Side interface {
-	// Round plans one round. It is what is measured.
+	// Round plans one round. Only this is measured.
 	Round(left time.Duration) (Step, error)
-	// AddNode, RemoveNode and Bind take in what happens. A removed node's pods are gone with it.
+	// AddNode, RemoveNode and Bind tell the side what happens. The pods of a removed node go with it.
 	AddNode(scenario.Node) error
 	RemoveNode(scenario.Node) error
 	Bind(*corev1.Pod) error
@@ -42,15 +42,15 @@ type Run struct {
 	Limit time.Duration
 	// Check judges where the pods of a round go, and returns what is wrong with it in words; nil for no judgement.
 	Check func(scenario.Scenario, outcome.Outcome) ([]string, error)
-	// Trace is told each round; nil for nobody.
+	// Trace gets a line for each round; nil for none.
 	Trace func(string)
 
-	nodes   []scenario.Node // as it stands
+	nodes   []scenario.Node // at present
 	pending []*corev1.Pod
 	version int
 }
 
-// Result is what the rounds came to.
+// Result is the result of all rounds.
 type Result struct {
 	Cost          measure.Cost // of all planning
 	Rounds        int          // that did something
@@ -117,7 +117,7 @@ func (r *Run) ended(result Result, price resources.Money) Result {
 	return result
 }
 
-// carryOut lets a step's new nodes come and its old ones go, and has their pods placed.
+// carryOut adds a step's new nodes, removes its old ones, and has their pods placed.
 func (r *Run) carryOut(step Step, result *Result) error {
 	result.Rounds++
 	result.Removed, result.Launched = result.Removed+len(step.Removes), result.Launched+len(step.Launches)
@@ -180,7 +180,7 @@ func (r *Run) launch(launches []outcome.Launch, round int, kind string) ([]scena
 	return fresh, nil
 }
 
-// bind has every pod run where it was placed.
+// bind binds each pod to the node on which it was placed.
 func (r *Run) bind(placed outcome.Outcome, result *Result) error {
 	target := map[string]string{}
 	for node, pods := range placed.Existing {

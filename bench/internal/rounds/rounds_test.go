@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// Both sides, on a small cluster: every round keeps the budget, all pods have a place at the end, and it costs less
-// (B-05); the drifted nodes of the first budget are replaced (B-06).
+// Both sides, on a small cluster: every round keeps the budget, and in the end all pods have a place and the price is
+// lower (B-05). The drifted nodes of the first budget are replaced (B-06).
 func TestBothSides(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"consolidate-20", "drift-20"} {
@@ -68,7 +68,7 @@ func (f *forgetful) Place([]*corev1.Pod, []scenario.Node) (outcome.Outcome, erro
 	return outcome.Outcome{}, nil
 }
 
-// A side that loses pods, or removes what is not there, has no figures.
+// A side that loses pods, or removes a node that does not exist, has no figures.
 func TestLostPodsAreAnError(t *testing.T) {
 	t.Parallel()
 	s, err := scenario.Make("drift-3", 1)

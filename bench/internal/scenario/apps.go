@@ -11,11 +11,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// apps is workloads that are drawn, each with one of the constraints that people write, on one of the catalogues. It
-// is there to find kinds of workloads for which one side's plan is dearer than it need be.
+// apps draws workloads, each with one of the constraints that people write, on one of the catalogues. It helps to find
+// kinds of workloads for which a side's plan is more expensive than necessary.
 func apps(s source, n int) (Scenario, error) { return appsOf(s, n, 1+s.IntN(8)) }
 
-// shops is apps with more workloads, of which each has fewer pods.
+// shops is apps with more workloads, each with fewer pods.
 func shops(s source, n int) (Scenario, error) { return appsOf(s, n, 8+s.IntN(18)) }
 
 func appsOf(s source, n, workloads int) (Scenario, error) {
@@ -98,8 +98,8 @@ func appKinds(zone string) []appKind {
 	}
 }
 
-// thinned is nodes that were full of the workloads of apps, of whose pods a tenth to four tenths are left, drawn for
-// each workload. How they stand was drawn too, so that spread ones are no longer even.
+// thinned returns nodes that were full of the workloads of apps. Of each workload's pods, a tenth to four tenths are
+// left. Their places were drawn too, so that spread ones are no longer even.
 func thinned(s source, nodes int) (Scenario, error) {
 	catalogue, err := aws()
 	if err != nil {

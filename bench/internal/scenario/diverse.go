@@ -14,8 +14,8 @@ func (s source) size(p *podSpec) {
 }
 
 // diverse is B-01: a fifth each of plain pods, zone spread, hostname spread, zone self-affinity and hostname
-// anti-affinity, the remainder plain. As in the peer's benchmark the label that a spread constraint selects is drawn
-// apart from the pod's own, and all pods with anti-affinity avoid each other.
+// anti-affinity, the remainder plain. As in the peer's benchmark, the label that a spread constraint selects is drawn
+// independently of the pod's own, and all pods with anti-affinity avoid each other.
 func diverse(s source, n int) (Scenario, error) {
 	fifth := n / 5
 	var pods []*corev1.Pod
@@ -62,8 +62,8 @@ func near(labels map[string]string, key string) []corev1.PodAffinityTerm {
 	return []corev1.PodAffinityTerm{{LabelSelector: selector(labels), TopologyKey: key}}
 }
 
-// preferences is B-02: every pod would like a zone, would like no sibling in its zone, which soon cannot be, and a
-// little less would like no sibling on its node, which can be had for a node each.
+// preferences is B-02: every pod prefers a zone. It also prefers to have no sibling in its zone, which soon becomes
+// impossible, and, with less weight, none on its node, which takes a node for each pod.
 func preferences(s source, n int) (Scenario, error) {
 	labels := map[string]string{"app": "web"}
 	var pods []*corev1.Pod

@@ -22,13 +22,13 @@ const (
 	BudgetPercent = 10
 	// fallenTo is the share of the pods, in percent, that is left when the workload has fallen.
 	fallenTo = 10
-	// vainDraws is after how many draws that do not fit a node counts as full.
+	// vainDraws is how many draws must fail to fit until a node counts as full.
 	vainDraws = 30
 	// tiedApps is how many workloads are spread over zones, and how many keep their pods on different nodes.
 	tiedApps = 40
 )
 
-// Budget returns how many of so many nodes may be disrupted at a time.
+// Budget returns how many of a cluster's nodes may be disrupted at a time.
 func Budget(nodes int) int { return (nodes*BudgetPercent + 99) / 100 }
 
 // consolidate is B-05: nodes that were full, after the workload fell to a tenth.
@@ -49,8 +49,8 @@ func drift(s source, nodes int) (Scenario, error) {
 	return scenario, err
 }
 
-// full returns on-demand nodes of several types in three zones, filled with the pods of B-03: of these a tenth each is
-// spread over zones and kept apart by hostname.
+// full returns on-demand nodes of several types in three zones, filled with the pods of B-03. A tenth of these pods is
+// spread over zones, and another tenth is kept apart by hostname.
 func full(s source, nodes int) (Scenario, error) {
 	catalogue, err := aws()
 	if err != nil {
@@ -126,8 +126,8 @@ func keptApart(p podSpec, app int) podSpec {
 	return p
 }
 
-// Bound returns the pod as it is bound to a node; or, when the name is "", the pending one that is made in its place,
-// with a UID of its own. version is its resource version, which must grow.
+// Bound returns the pod as it is bound to a node. If node is "", it returns the pending pod that replaces it, with a
+// UID of its own. version is its resource version, which must grow.
 func Bound(pod *corev1.Pod, node string, version int) *corev1.Pod {
 	bound := pod.DeepCopy()
 	bound.Spec.NodeName, bound.ResourceVersion = node, fmt.Sprint(version)

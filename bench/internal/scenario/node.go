@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// Object returns the Node object of n as a cluster of either side would show it, and the amounts that its claim
-// states.
+// Object returns the Node object of n, as in a cluster of either side. Its amounts are also those of its claim. An
+// error means that the catalogue lacks the instance type.
 func (n Node) Object(c catalog.Catalog) (*corev1.Node, error) {
 	for _, t := range c.Types {
 		if t.Name != n.Type {

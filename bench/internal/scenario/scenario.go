@@ -56,11 +56,15 @@ func families() []family {
 	}
 }
 
-// Make returns the scenario of that name: diverse-N, preferences-N, plain-N, one-more-pod-N, consolidate-N and drift-N
-// as in docs/spec/performance.md B-01 to B-06, where N is a number of pods (100k is 100000), for the last three of
-// nodes; limit-N for L-11 of docs/spec/node-limits.md; waves-N for the pods of system-N (B-16), mixed-N for workloads
-// that are drawn, hosts-N for some that are spread over hostnames, apps-N and shops-N for workloads with one
-// constraint each, and thinned-N, a number of nodes, for what is left of a cluster of these.
+// Make returns the scenario of that name. N is a number of pods (100k is 100000) or, where this says so, of nodes:
+//
+//   - diverse-N, preferences-N, plain-N, one-more-pod-N (nodes), consolidate-N (nodes) and drift-N (nodes) are B-01 to
+//     B-06 of docs/spec/performance.md.
+//   - limit-N is L-11 of docs/spec/node-limits.md.
+//   - waves-N has the pods of system-N (B-16), mixed-N drawn workloads, and hosts-N some that are spread over
+//     hostnames.
+//   - apps-N and shops-N have workloads with one constraint each, and thinned-N (nodes) is what is left of such a
+//     cluster.
 func Make(name string, seed uint64) (Scenario, error) {
 	for _, f := range families() {
 		rest, found := strings.CutPrefix(name, f.prefix)

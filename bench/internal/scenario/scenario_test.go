@@ -75,7 +75,7 @@ func TestPlainHas300Shapes(t *testing.T) { // B-03
 	}
 }
 
-// The nodes are full, and no two pods that keep apart are on one; when the workload has fallen about a tenth is left.
+// The nodes are full, and no two pods that keep apart share one. When the workload has fallen, about a tenth is left.
 func TestFallenClusters(t *testing.T) { // B-05, B-06
 	t.Parallel()
 	before, err := Make("drift-100", 1)

@@ -23,7 +23,7 @@ func newSource(seed uint64, name string) source {
 
 func pick[T any](s source, from []T) T { return from[s.IntN(len(from))] }
 
-// podSpec is what scenarios vary of a pod. Milli-cores and Mi.
+// podSpec has what scenarios vary in a pod. Amounts are in milli-cores and Mi.
 type podSpec struct {
 	name         string
 	milliCores   int64

@@ -47,7 +47,7 @@ func waves(_ source, n int) (Scenario, error) {
 	return Scenario{Catalog: types, OnDemandOnly: true, Pending: deployed(Workloads(), n)}, err
 }
 
-// mixed is like waves, with workloads, sizes and shares that are drawn, and one of the catalogues.
+// mixed is like waves, but draws the workloads, their sizes and shares, and the catalogue.
 func mixed(s source, n int) (Scenario, error) {
 	types, err := genericLinux()
 	if s.IntN(2) == 0 {
@@ -81,7 +81,7 @@ func of(workloads []Workload, change func(*Workload)) []Workload {
 	return workloads
 }
 
-// drawn returns workloads that have so many percent of the pods together.
+// drawn returns a number of workloads, which together have this percentage of the pods.
 func drawn(s source, name string, percent, number int) []Workload {
 	var list []Workload
 	for i := range number {

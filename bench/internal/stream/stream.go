@@ -1,5 +1,5 @@
-// Package stream plays a recorded stream of watch events into Joiner's store (B-19): a cluster comes into being, and a
-// part of its pods is replaced. The recording is JSON, one event a line, as an API server sends them.
+// Package stream plays a recorded stream of watch events into Joiner's store (B-19): a cluster is created, and a part
+// of its pods is replaced. The recording is JSON, one event a line, as an API server sends them.
 package stream
 
 import (
@@ -27,10 +27,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// replaced is the share of the pods, one of so many, that go and come anew after all have come.
+// replaced is the inverse share of pods that are replaced once all have come: one in ten.
 const replaced = 10
 
-// chunk is how many events are decoded before they are taken in, so that one is measured without the other.
+// chunk is how many events are decoded before the store takes them in, so that the two are measured apart.
 const chunk = 20_000
 
 // samples is how many snapshots are taken, each after one event.
@@ -43,8 +43,8 @@ type event struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// Record writes the events by which the scenario's cluster comes into being: its NodeClaims and nodes, and each pod as
-// it is made, bound, and begins to run. Then one pod of ten goes, and another one comes.
+// Record writes the events that create the scenario's cluster: its NodeClaims and nodes, and each pod as it is made,
+// bound, and begins to run. Then one pod in ten goes, and another one comes.
 func Record(s scenario.Scenario, to io.Writer) error {
 	r := recorder{out: json.NewEncoder(to), version: 10}
 	for _, n := range s.Nodes {
@@ -229,8 +229,8 @@ func (p *player) takeIn(events []event, objects []client.Object) error {
 	return nil
 }
 
-// weigh tells what the store takes beside the objects of the cache, and with them. What both share counts for the
-// cache.
+// weigh measures the memory for nodes and pods: of the store alone, and with the objects of the cache. Memory that
+// both share counts for the cache.
 func (p *player) weigh() {
 	p.store.Snapshot()
 	all := heap()

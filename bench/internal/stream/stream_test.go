@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// B-19: what is recorded is taken in whole, and the figures are about all of it.
+// B-19: a recording is taken in completely, and the figures are about all of it.
 func TestB19_ARecordingIsTakenIn(t *testing.T) {
 	t.Parallel()
 	const nodes, pods = 30, 30 * 20

@@ -18,10 +18,10 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// priceLabel is where KWOK nodes of either side say what they cost, in dollars per hour.
+// priceLabel is the label with the price of KWOK nodes of either side, in dollars per hour.
 const priceLabel = "eks-node-viewer/instance-price"
 
-// onePlan is how far apart the claims of one plan come at most.
+// onePlan is the longest time between two claims of one plan.
 const onePlan = time.Second
 
 // fleet holds the nodes, claims and pods of the cluster, kept current by watches.
@@ -33,17 +33,16 @@ type fleet struct {
 	claims            map[types.UID]bool // true: initialized and not on their way out
 	nodes             map[types.UID]float64
 	launched, removed int // nodes so far
-	// planned is how many claims of the phase came before the first pod was bound, or were the first of all, and after
-	// them each within a second of the one before: those of the first plan that launches any. claimed is when the last
-	// of them came.
+	// planned counts the claims of the phase's first plan that launches any: those that came before the first pod was
+	// bound, or else the first one, and then each within a second of the one before. claimed is when the last of them
+	// came.
 	planned int
 	claimed time.Time
-	// changed is when something last happened to what is launched and removed: a claim or node came, was told to go,
-	// or went; a pod was bound or went.
+	// changed is when something last changed: a claim or node came, was told to go, or went; a pod was bound or went.
 	changed time.Time
 	bound   time.Time // when the last pod was bound
-	// over are the pods that kube-scheduler has found no node for, at least once, and passed when it first did so of
-	// the last.
+	// over are the pods for which kube-scheduler has found no node at least once. passed is when the last of them was
+	// added.
 	over   map[types.UID]bool
 	passed time.Time
 	broken error
@@ -146,7 +145,7 @@ func (f *fleet) take(event watch.Event, now time.Time) {
 	}
 }
 
-// set takes in an object's state, and that it is a change.
+// set records an object's state, and when it changed.
 func set[S comparable](f *fleet, known map[types.UID]S, uid types.UID, gone bool, state S, now time.Time) {
 	before, found := known[uid]
 	if gone {
@@ -159,7 +158,7 @@ func set[S comparable](f *fleet, known map[types.UID]S, uid types.UID, gone bool
 	}
 }
 
-// passedOver says that kube-scheduler has looked for a node for the pod, and found none.
+// passedOver reports whether kube-scheduler has looked for a node for the pod, and found none.
 func passedOver(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&

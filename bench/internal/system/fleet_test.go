@@ -18,7 +18,7 @@ func empty() *fleet {
 	return &fleet{pods: map[types.UID]bool{}, claims: map[types.UID]bool{}, nodes: map[types.UID]float64{}}
 }
 
-// B-10, B-11, B-16: what the times and counts are made of.
+// B-10, B-11, B-16: from what the times and counts are made.
 func TestAFleetIsWhatTheWatchesTell(t *testing.T) {
 	t.Parallel()
 	f, start := empty(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -80,8 +80,8 @@ func TestAFleetIsWhatTheWatchesTell(t *testing.T) {
 	}
 }
 
-// B-16: claims of the first plan may still come while pods are bound already; what comes a second after the last of
-// them is not of it.
+// B-16: claims of the first plan may still come while pods are bound already. A claim more than a second after the
+// last of them does not belong to it.
 func TestWhatIsOfTheFirstPlan(t *testing.T) {
 	t.Parallel()
 	f, start := empty(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -97,7 +97,7 @@ func TestWhatIsOfTheFirstPlan(t *testing.T) {
 	if got, err := f.look(); err != nil || got.planned != 4 || got.claims != 6 {
 		t.Errorf("%d planned of %d, error %v; want 4 of 6", got.planned, got.claims, err)
 	}
-	// B-11: in the next phase the first claims are of its first plan, though pods are bound.
+	// B-11: in the next phase the first claims belong to its first plan, although pods are bound.
 	f.begin()
 	for i, at := range []int{20_000, 20_900, 22_000} {
 		claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{UID: types.UID(rune('k' + i))}}
@@ -108,7 +108,7 @@ func TestWhatIsOfTheFirstPlan(t *testing.T) {
 	}
 }
 
-// B-12: requests count for the phase in which they came, for their user, without watches.
+// B-12: requests count for the phase in which they came, by user, without watches.
 func TestRequestsAreCountedByPhase(t *testing.T) {
 	t.Parallel()
 	line := func(user, verb, resource, at string) string {
@@ -137,7 +137,7 @@ func TestRequestsAreCountedByPhase(t *testing.T) {
 	}
 }
 
-// B-22: what a new process writes counts from its start; reads, leases and others' writes do not.
+// B-22: a new process's writes count from its start; reads, leases and others' writes do not.
 func TestB22_WritesAfterARestart(t *testing.T) {
 	t.Parallel()
 	line := func(user, verb, resource, at string) string {

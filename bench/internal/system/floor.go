@@ -15,16 +15,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// Scheduler is kube-scheduler, as the side that no controller helps.
+// Scheduler is the side of kube-scheduler alone, without a controller.
 const Scheduler = "kube-scheduler"
 
 // podsPerNode is how many pods a node of the floor gets on average. Both sides plan 20 to 21.
 const podsPerNode = 20
 
-// floor measures what kube-scheduler takes for so many pods of the workload, whoever launches the nodes: how long
-// until it has passed over each of them in an empty cluster, which is what both sides wait for; then, once nodes with
-// room for all are there, how long until all are bound. A controller that plans in no time and whose machines come at
-// once needs as long as both.
+// floor measures the time that kube-scheduler needs for the pods of the workload, whoever launches the nodes. First it
+// measures how long until kube-scheduler has passed over each pod in an empty cluster: both sides wait for that. Then
+// it makes nodes with room for all, and measures how long until all pods are bound. A controller that plans in no
+// time, and whose machines come at once, needs the sum of both.
 func floor(ctx context.Context, r *rig.Rig, pods int) (p Phase, err error) {
 	seen, err := see(ctx, r.Client)
 	if err != nil {
@@ -72,7 +72,7 @@ func makeNodes(ctx context.Context, r *rig.Rig, nodes int) error {
 	return errors.Join(failures...)
 }
 
-// until waits until done says so of what is seen.
+// until waits until done returns true.
 func (w watcher) until(ctx context.Context, done func(sight) bool) (sight, error) {
 	began := time.Now()
 	for {
@@ -89,8 +89,8 @@ func (w watcher) until(ctx context.Context, done func(sight) bool) (sight, error
 	}
 }
 
-// roomyNode is a node that is ready, with room for all pods: those that keep apart find the first nodes full
-// otherwise, and wait for further ones, as with controllers.
+// roomyNode returns a ready node with room for all pods. With less room, pods with anti-affinity would find the first
+// nodes full, and wait for further ones, as with controllers.
 func roomyNode(name string) *corev1.Node {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4k"), corev1.ResourceMemory: resource.MustParse("16Ti"),

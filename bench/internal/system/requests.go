@@ -7,7 +7,7 @@ import (
 // Requests counts API requests by verb and resource, such as "patch nodeclaims.karpenter.sh/status".
 type Requests map[string]int
 
-// Total returns the number of all.
+// Total returns the number of all requests.
 func (r Requests) Total() int {
 	sum := 0
 	for _, n := range r {
@@ -16,7 +16,7 @@ func (r Requests) Total() int {
 	return sum
 }
 
-// The least requests that a controller could do with, which nobody is known to reach.
+// Lower bounds on the requests of a controller. No controller is known to reach them.
 const (
 	// LeastUp are for a node: create its NodeClaim, create the Node (which on KWOK the controller does), write down
 	// which instance it is, label the Node and take its taint off, write down that it is initialized.
@@ -26,8 +26,8 @@ const (
 	LeastDown = 5
 )
 
-// countRequests reads from the audit log what a user has asked for in each phase. Watches do not count: they are a
-// matter of the process, not of nodes.
+// countRequests counts a user's requests in each phase, from the audit log. Watches do not count: they depend on the
+// process, not on nodes.
 func countRequests(log, user string, phases []Phase) error {
 	for i := range phases {
 		phases[i].Requests = Requests{}

@@ -17,9 +17,9 @@ import (
 const (
 	// restPods is how many pods a node of the scenario rest-N holds.
 	restPods = 10
-	// restFor is how long a controller at rest is looked at, and what it does after a restart.
+	// restFor is how long a controller is watched at rest, and again after a restart.
 	restFor = 2 * time.Minute
-	// fillLimit bounds the time until the cluster of rest-N is there.
+	// fillLimit bounds the time until the cluster of rest-N is complete.
 	fillLimit = 40 * time.Minute
 )
 
@@ -28,7 +28,7 @@ const (
 type Rest struct {
 	Side        string
 	Nodes, Pods int
-	// Cost is the controller's in the time of rest. AllocatedBytes is not known.
+	// Cost is that of the controller in the time of rest. AllocatedBytes is not known.
 	measure.Cost
 	Requests Requests // in that time, watches aside
 	// ReadySeconds is the time from the start of a new process until it says that it is ready.
@@ -37,7 +37,7 @@ type Rest struct {
 	// came.
 	Writes Requests
 	Went   int
-	CutOff bool // the cluster was not there in its time: nothing else counts
+	CutOff bool // the cluster was not complete in time: nothing else counts
 }
 
 // String is a line for people.
@@ -129,7 +129,8 @@ func (c Config) rest(ctx context.Context, side Side, nodes int) (seen Rest, err 
 	return seen, err
 }
 
-// fill waits until all pods are bound and nothing has happened for a while. Nodes may be disrupted from then on.
+// fill makes the pool and the pods, and waits until all pods are bound. Then it allows nodes to be disrupted, and
+// waits until nothing has happened for a while.
 func (w watcher) fill(ctx context.Context, nodes int) (sight, error) {
 	manifests := strings.Replace(nodePool("0"), "      requirements:\n",
 		"      requirements:\n      - {key: karpenter.kwok.sh/instance-cpu, operator: In, values: [\"4\"]}\n", 1)
@@ -186,7 +187,7 @@ func (w watcher) pause(ctx context.Context) error {
 	}
 }
 
-// leaveAlone does nothing for the time of rest, and says what the controller did meanwhile.
+// leaveAlone does nothing for the time of rest, and returns what the controller did meanwhile.
 func (w watcher) leaveAlone(ctx context.Context) (Phase, error) {
 	before, err := w.look()
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	look = 20 * time.Millisecond // how often what was seen is looked at
-	// settle is for how long nothing may happen before the workload shrinks; quiet, how long until the shrunk cluster
-	// counts as done. The longest pause that either side makes on purpose is the peer's: 15 s until it acts on what it
-	// has planned, and up to 10 s until it plans again.
+	look = 20 * time.Millisecond // how often the fleet is looked at
+	// settle is how long nothing must happen before the workload shrinks. quiet is the same for the end of shrinking.
+	// The longest pause that either side makes on purpose is the peer's: 15 s until it acts on a plan, and up to 10 s
+	// until it plans again.
 	settle = 5 * time.Second
 	quiet  = 60 * time.Second
 	// These bound a phase.
@@ -34,7 +34,7 @@ const (
 // Phase is what was seen in one phase of a round.
 type Phase struct {
 	Name, Side string
-	// Cost is the controller's, the time from the first request until the last change. AllocatedBytes is not known.
+	// Cost is the controller's. Its time is from the first request until the last change. AllocatedBytes is not known.
 	measure.Cost
 	Bound, Unbound          int     // pods, at the end
 	Planned                 int     // claims of the first plan that launches any
@@ -46,7 +46,7 @@ type Phase struct {
 	Expected, Elsewhere int
 	// PassedOver is of kube-scheduler alone: the seconds until it had found no node for each pod.
 	PassedOver float64
-	CutOff     bool // it was not done in its time
+	CutOff     bool // it was not done in time
 	from, to   time.Time
 }
 
@@ -100,8 +100,8 @@ func round(ctx context.Context, r *rig.Rig, program rig.Program, pods int) (phas
 	return phases, w.tidy(ctx)
 }
 
-// bindings reads how many pods were bound where they were expected, and how many elsewhere; none of a controller that
-// does not count them.
+// bindings reads how many pods were bound where they were expected, and how many elsewhere. Both are 0 for a
+// controller that does not count them.
 func bindings(ctx context.Context, port int) (expected, elsewhere int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", port),
 		nil)
@@ -146,12 +146,12 @@ type step struct {
 	name      string
 	limit     time.Duration
 	manifests string
-	end       func(sight) time.Time // when the phase was over, as far as can be seen
+	end       func(sight) time.Time // when the phase ended, as far as it is known
 	done      func(sight) bool      // nothing more will happen
 }
 
-// phase applies manifests and waits until done says so. Time and CPU are those until the end, requests those until
-// done.
+// phase applies manifests, and waits until do.done returns true. Time and CPU count until do.end, requests until
+// do.done.
 func (w watcher) phase(ctx context.Context, do step) (Phase, error) {
 	w.begin()
 	before, err := w.look()
@@ -200,7 +200,7 @@ func (w watcher) phase(ctx context.Context, do step) (Phase, error) {
 	return p, err
 }
 
-// tidy leaves an empty cluster.
+// tidy empties the cluster.
 func (w watcher) tidy(ctx context.Context) error {
 	return w.remove(ctx, "deployments", "nodepools", "nodeclaims")
 }

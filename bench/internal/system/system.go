@@ -1,10 +1,10 @@
-// Package system measures whole controllers, Joiner's and the peer's, on one local control plane: pods are applied
-// until all are bound (B-10), nine of ten go away (B-11), and the API server's audit log (B-12) and the kernel (B-13)
-// say what that took. Both run as processes, in turns, each with its defaults; what the world looks like comes from
-// watches.
+// Package system measures whole controllers, Joiner's and the peer's, on one local control plane. Pods are applied
+// until all are bound (B-10), and then nine of ten go away (B-11). The API server's audit log (B-12) and the kernel
+// (B-13) say what that took. Controllers run as processes, in turns, each with its defaults. Watches show the state of
+// the cluster.
 //
-// Start at Run. workload.go is what is asked of them, fleet.go what is seen, round.go how it is measured, floor.go
-// what kube-scheduler takes of it.
+// Start at Run. workload.go has the workload, fleet.go watches the cluster, round.go measures a round, and floor.go
+// measures kube-scheduler alone.
 package system
 
 import (
@@ -23,10 +23,10 @@ type Config struct {
 	ControlPlane string // path of the built program
 	Rounds       int
 	Sides        []Side // they take turns in this order
-	// SchedulerQPS is how many requests a second kube-scheduler's client may make, twice as many at once; 0 is what
-	// the local control plane has, 1,000. A scheduler without flags has 50.
+	// SchedulerQPS limits kube-scheduler's client, in requests a second; its burst is twice that. 0 means the default
+	// of the local control plane, 1,000. A scheduler without flags has 50.
 	SchedulerQPS int
-	// Dir keeps the control plane's state, its audit log and the logs of all programs; empty: they go.
+	// Dir keeps the control plane's state, its audit log and the logs of all programs; empty: they are removed.
 	Dir string
 	Log io.Writer
 }
@@ -37,8 +37,8 @@ type Side struct {
 	Program rig.Program
 }
 
-// Run measures rounds with so many pods and returns what was seen, in order: for each round what kube-scheduler takes
-// alone, then for each side the phase of applying and that of shrinking.
+// Run measures rounds with a number of pods, and returns their phases in order: for each round kube-scheduler alone,
+// then for each side the phases Apply and Shrink.
 func (c Config) Run(ctx context.Context, pods int) (phases []Phase, err error) {
 	options := rig.Options{ControlPlane: c.ControlPlane, Dir: c.Dir, Audit: true, WithoutJoiner: true}
 	if c.SchedulerQPS > 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// workload returns Deployments of so many pods in all, a multiple of 500 (or of 50, to shrink to): four fifths of
-// mixed sizes, and a fifth in five groups whose pods keep apart from each other by hostname.
+// workload returns Deployments with this number of pods in all, a multiple of 500 (or of 50, to shrink to): four
+// fifths of mixed sizes, and a fifth in five groups whose pods keep apart from each other by hostname.
 func workload(pods int) string {
 	var b strings.Builder
 	for _, w := range scenario.Workloads() {
@@ -38,7 +38,7 @@ const antiAffinity = `
       affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: %s}}}]}}`
 
 // nodePool returns the pool that both sides get: on-demand capacity, so that no side's rules for spot matter. Nodes
-// are not disrupted before the workload shrinks: budget is 0 until then, and 100 %% afterwards.
+// are not disrupted before the workload shrinks: budget is 0 until then, and 100 % afterwards.
 func nodePool(budget string) string { return fmt.Sprintf(pool, budget) }
 
 const pool = `

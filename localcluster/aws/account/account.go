@@ -1,6 +1,6 @@
-// Package account is an AWS account within this process, with what a cluster on EKS has (E-63). It is the endpoint of
-// package ec2test with the machine's clock. Programs reach it through the real SDK, with the environment that
-// [Account.Env] returns.
+// Package account runs a fake AWS account in this process, with the network, role, queue and images of an EKS cluster
+// (E-63). It is the endpoint of package ec2test with the machine's clock. Programs reach it through the real SDK, with
+// the environment that [Account.Env] returns.
 package account
 
 import (
@@ -47,7 +47,7 @@ func (u User) secret() string { return "worth-nothing-" + strings.ToLower(string
 
 // Options configure the account.
 type Options struct {
-	// Cluster is the name of the cluster that it has.
+	// Cluster is the name of the account's cluster.
 	Cluster string
 	// Boot and Shut are how long instances take to start and to end; 0 means the defaults of ec2test.
 	Boot, Shut time.Duration
@@ -110,7 +110,7 @@ func (a *Account) Stop() error {
 	return nil
 }
 
-// Adopt makes a Kubernetes cluster the account's. EKS then returns its endpoint, CA and service addresses, and there
+// Adopt adds a Kubernetes cluster to the account. EKS then returns its endpoint, CA and service addresses, and there
 // are images for its version.
 func (a *Account) Adopt(ctx context.Context, cluster *rest.Config) error {
 	config := rest.CopyConfig(cluster)
@@ -147,7 +147,7 @@ func (a *Account) Version() string {
 	return a.version
 }
 
-// Env returns the environment with which a program reaches the account as a user.
+// Env returns the environment variables that a program needs to use the account as user.
 func (a *Account) Env(user User) []string {
 	return []string{
 		"AWS_ENDPOINT_URL=" + a.URL(), "AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region, "AWS_ACCESS_KEY_ID=" +

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Warning returns the message with which EventBridge says that EC2 takes a spot instance back two minutes after at.
-// The queue accepts it from everybody, so that users can send one with aws sqs send-message.
+// Warning returns EventBridge's message that EC2 will reclaim a spot instance two minutes after at. The queue accepts
+// messages from everybody, so that users can send one with aws sqs send-message.
 func Warning(instance string, at time.Time) string {
 	text, err := json.Marshal(map[string]any{
 		"version": "0", "id": "warning-of-" + instance, "detail-type": "EC2 Spot Instance Interruption Warning",

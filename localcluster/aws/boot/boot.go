@@ -5,8 +5,8 @@
 //   - [AL2023] stands for nodeadm and the kubelet that it starts.
 //   - [Bottlerocket] stands for Bottlerocket's early-boot-config and its kubelet.
 //
-// Both are as strict as these: a field that they do not know, or a label that a kubelet may not give itself, makes no
-// node. Sources: the API reference of nodeadm (awslabs.github.io/amazon-eks-ami/nodeadm/doc/api), the settings of
+// Both are as strict as the originals: they refuse an unknown field, or a label that a kubelet may not give itself.
+// Sources: the API reference of nodeadm (awslabs.github.io/amazon-eks-ami/nodeadm/doc/api), the settings of
 // Bottlerocket 1.50 (bottlerocket.dev), the kubelet's configuration v1beta1 and its flags (kubernetes.io).
 package boot
 
@@ -24,7 +24,7 @@ import (
 	kubeletapis "k8s.io/kubelet/pkg/apis"
 )
 
-// Config is the configuration of the kubelet that would start.
+// maxSize bounds user data, in bytes, as EC2 does.
 const maxSize = 16 << 10
 
 // Config is what a kubelet would be started with.

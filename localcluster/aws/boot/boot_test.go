@@ -37,7 +37,7 @@ func node() userdata.Node {
 	}
 }
 
-// want is what a kubelet has to make of node.
+// want returns the configuration that a kubelet must have of node.
 func want(cidr string) boot.Config {
 	n := node()
 	return boot.Config{
@@ -116,7 +116,7 @@ func TestSeveralNodeConfigs(t *testing.T) {
 	}
 }
 
-// E-32: what would make no node is told, with its place and its reason.
+// E-32: user data that makes no node is reported, with its place and the reason.
 func TestWhatAL2023CannotRead(t *testing.T) {
 	t.Parallel()
 	good := config("    config: {maxPods: 7}\n")

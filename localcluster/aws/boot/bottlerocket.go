@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kubernetesSettings are the parts of settings.kubernetes that matter here. Only the names of the others are known.
+// kubernetesSettings are the parts of settings.kubernetes that matter here. otherSettings has the names of the rest.
 type kubernetesSettings struct {
 	Name           string              `toml:"cluster-name"`
 	Endpoint       string              `toml:"api-server"`

@@ -1,6 +1,6 @@
-// Package eks is a local cluster on an AWS account of this process: a real control plane (package rig), whose nodes
-// are instances of package account, brought up by package kubelets, and Joiner with the EC2 provider between them. The
-// demo and the end-to-end tests of the provider run on it.
+// Package eks runs a local cluster on a fake AWS account. The control plane is real (package rig). Its nodes are
+// instances of package account, and package kubelets boots them. Joiner runs with the EC2 provider. The demo and the
+// provider's end-to-end tests use this package.
 package eks
 
 import (
@@ -25,17 +25,17 @@ import (
 type Options struct {
 	Rig     rig.Options
 	Account account.Options
-	// At is an account outside of this process; then Account is ignored.
+	// At is an account outside of this process. If it is set, Account is ignored.
 	At *Site
 	// Every is how often kubelets look for instances; see package kubelets.
 	Every time.Duration
 }
 
-// Site is an account at a server that speaks AWS's protocols and does not know the cluster. Joiner gets by flags what
-// EKS would say (E-64).
+// Site is an account at a server that speaks AWS's protocols, but has no EKS cluster. Flags tell Joiner what EKS would
+// say (E-64).
 type Site struct {
 	AWS            aws.Config
-	Env            []string // by which Joiner reaches it as the same user
+	Env            []string // for Joiner, as the same user
 	Cluster, Queue string   // name and name or URL
 }
 

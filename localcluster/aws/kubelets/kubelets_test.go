@@ -195,7 +195,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 // E-63: an instance becomes the node that its user data asks for, and its Node goes when it has ended.
 func TestInstancesBecomeNodes(t *testing.T) {
 	t.Parallel()
-	disk := map[string]int64{"al2023": 20, "bottlerocket": 2} // the only volume that there is
+	disk := map[string]int64{"al2023": 20, "bottlerocket": 2} // the only volume
 	for name, write := range map[string]func(*place) (string, error){
 		"al2023":       func(p *place) (string, error) { return userdata.AL2023("", p.node()) },
 		"bottlerocket": func(p *place) (string, error) { return userdata.Bottlerocket("", p.node(), "1.50.0") },
@@ -240,7 +240,7 @@ func TestInstancesBecomeNodes(t *testing.T) {
 	}
 }
 
-// E-32: user data that cannot be read makes no node, and the reason can be asked for.
+// E-32: unreadable user data makes no node, and the reason can be asked for.
 func TestWhyAnInstanceIsNoNode(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -1,7 +1,7 @@
 // Command attack tells the attacks of docs/autonode-bypass.md and docs/control-plane-bypass.md as one story. It
 // runs their tests on real control planes. For each attempt it prints what the page says, what the tests saw, who
-// noticed, and after how long. It exits with 1 when a test fails, or when nothing was seen of an attempt that the page
-// says is tried.
+// noticed, and after how long. It exits with 1 when a test fails, when the tests of an attempt saw nothing, or when
+// they did not see the refusal that the page promises.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 
 func output(name, text string) event { return event{Action: "output", Test: name, Output: text + "\n"} }
 
-// Attempts are told in the order of the page, whatever the order in which their tests end, with what was seen of each.
+// Attempts are told in the order of the page, in whatever order their tests end, each with what was seen.
 func TestTheStoryIsToldInOrder(t *testing.T) {
 	var out strings.Builder
 	story := newTeller(&out, []attack.Attempt{
@@ -72,7 +72,7 @@ Nothing that the page tells was seen of: hide
 	}
 }
 
-// A test that never said how it ended did not see anything, and the story says so.
+// If a test never reported its end, nothing was seen, and the story says so.
 func TestATestThatDidNotRunIsTold(t *testing.T) {
 	var out strings.Builder
 	story := newTeller(&out, []attack.Attempt{{Text: "create", Outcome: "refused", Tests: []string{"TestA"}}})

@@ -12,8 +12,8 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 )
 
-// runKubectl runs the real kubectl with os.Args, so that the columns which a
-// demo or a test prints are those that a user sees.
+// runKubectl runs the real kubectl with os.Args, so that demos and tests print
+// the columns that a user sees.
 func runKubectl() int {
 	// kubectl logs while it is being built, before cobra parses the flags; a
 	// verbosity that cannot be read is reported by that later parse.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// told goes through two chapters whose steps note that they ran; broken is the step that fails.
+// told tells two chapters whose steps note that they ran; the step named broken fails.
 func told(only, broken string) (ran []string, out string, err error) {
 	note := func(name string) step {
 		return func(context.Context) error {
@@ -43,7 +43,7 @@ func TestU01_ABrokenStepFailsTheDemo(t *testing.T) {
 	}
 }
 
-// U-01: a chapter told alone makes first what the chapters before it would have left.
+// U-01: a chapter told alone first makes what the chapters before it would have left.
 func TestU01_AChapterIsToldAlone(t *testing.T) {
 	t.Parallel()
 	ran, out, err := told("two", "")
@@ -60,7 +60,7 @@ func TestU01_AChapterIsToldAlone(t *testing.T) {
 	}
 }
 
-// U-01: who interrupts a pause ends the story.
+// U-01: an interrupt in a pause ends the story.
 func TestU01_APauseIsInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())

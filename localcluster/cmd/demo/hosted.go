@@ -215,8 +215,8 @@ func (s *story) checkTypes(ctx context.Context, pool string, nodes int, kind str
 	return err
 }
 
-// nothing creates a pool that allows only what the policy forbids. It is accepted, launches nothing, and gets the
-// reason.
+// nothing creates a pool that allows only what the policy forbids. The pool is accepted, launches nothing, and says
+// why in its status.
 func (s *story) nothing(ctx context.Context) error {
 	if err := s.Apply(ctx, manifest("outside")); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Command pair starts two control planes, runs a command, and removes both. One is a management cluster with
-// AutoNodePolicies; the other is a hosted cluster with what its users and Karpenter write. The command gets their
-// kubeconfigs. MANAGEMENT_KUBECONFIG is a service account with the rights of the operator's chart in the namespace
+// Command pair starts two control planes, runs a command, and removes both. One is a management cluster with the kind
+// AutoNodePolicy. The other is a hosted cluster with the kinds that its users and Karpenter write. The command gets
+// kubeconfigs: MANAGEMENT_KUBECONFIG is a service account with the rights of the operator's chart in the namespace
 // hcp-a, ADMIN_KUBECONFIG the management cluster's admin, GUEST_KUBECONFIG the hosted cluster's admin.
 //
 //	pair --controlplane PATH COMMAND ARGUMENT...

@@ -19,14 +19,14 @@ const (
 		"karpenter-binding.ec2nodeclass.hypershift.io"
 )
 
-// handMade is a valid NodePool as a customer would write it.
+// handMade returns a valid NodePool as a customer would write it.
 func handMade(name string) *unstructured.Unstructured {
 	return newObject(nodePoolKind, "", name, parse(`{template: {spec: {
 		nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default},
 		requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [t3.micro]}]}}}`))
 }
 
-// handMadeClass is a valid EC2NodeClass as a customer would write it.
+// handMadeClass returns a valid EC2NodeClass as a customer would write it.
 func handMadeClass(name string) *unstructured.Unstructured {
 	return newObject(nodeClassKind, "", name, parse(`{amiFamily: Custom, role: r, amiSelectorTerms: [{id: ami-0a}],
 		subnetSelectorTerms: [{id: subnet-0a}], securityGroupSelectorTerms: [{id: sg-0a}]}`))
@@ -157,7 +157,7 @@ func TestR38_AdmissionIsRestored(t *testing.T) {
 	})
 }
 
-// G3: what Karpenter writes to a pool of its own is not its spec, and passes; scale is its spec, and does not.
+// G3: what Karpenter writes to a pool of its own is not the spec, and passes. A scale changes the spec, and does not.
 func TestR39_KarpentersOwnWritesPass(t *testing.T) {
 	w := begin(t)
 	w.pool("r39",

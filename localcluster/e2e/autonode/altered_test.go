@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Admission of the customer's that changes what the operator writes: A-01 for products, A-03 for the status of
-// wrappers.
+// The customer's admission changes what the operator writes: A-01 for products, A-03 for the status of wrappers.
 
-// mutationPatience is how long an alteration may take to be found, and its end to be noticed (A-01).
+// mutationPatience is how long the operator may take to find an alteration, and to notice its end (A-01).
 const mutationPatience = 25 * time.Second
 
 var mutatingKind = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1",
@@ -23,11 +22,11 @@ var mutatingKind = schema.GroupVersionKind{Group: "admissionregistration.k8s.io"
 type mutation struct {
 	name            string
 	group, resource string // of what it changes, in all versions
-	object          string // the name of the only object that it changes; empty for all
+	object          string // the name of the only object that it changes; "" for all
 	expression      string // in CEL: a list of JSON patches
 }
 
-// mutate puts a mutation into force as the customer, and returns what ends it.
+// mutate puts a mutation into force as the customer; end removes it.
 func (w *world) mutate(m mutation) (end func()) {
 	w.t.Helper()
 	bindingOf := mutatingKind
@@ -60,7 +59,8 @@ func (w *world) mutate(m mutation) (end func()) {
 	return end
 }
 
-// classMutations change one field each of an EC2NodeClass, by the beginning of the path that a condition has to name.
+// classMutations returns mutations of one field each of an EC2NodeClass, by the beginning of the path that a condition
+// must name.
 func classMutations() map[string]string {
 	return map[string]string{
 		"spec.amiSelectorTerms[0].id":             `[JSONPatch{op: "replace", path: "/spec/amiSelectorTerms", value: [{"id": "ami-0bad"}]}]`,
@@ -74,8 +74,8 @@ func classMutations() map[string]string {
 	}
 }
 
-// A-01: whatever of an EC2NodeClass is changed on its way to storage is found and told by its path, and the policy is
-// not Ready.
+// A-01: any field of an EC2NodeClass that is changed on its way to storage is found and named by its path, and the
+// policy is not Ready.
 func TestA01_AnyFieldOfAClassThatIsChangedOnTheWayIsFound(t *testing.T) {
 	w := begin(t)
 	w.policy(root("{volumeSize: 90Gi}"))

@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// badPolicy is a policy that cannot be applied. The API server refuses it, or the operator says so on it.
+// badPolicy is a policy that cannot be applied. The API server refuses it, or the operator says so in its status.
 type badPolicy struct {
 	id, what string
 	spec     object
-	reason   string   // of Ready=False, when the API accepts it and the operator has to find it
+	reason   string   // of Ready=False, when the API accepts it and the operator must find it
 	says     []string // in the refusal or the message
 }
 
@@ -70,7 +70,7 @@ func badRequirements() []badPolicy {
 	}
 }
 
-// storedBadPolicies are those that the API cannot see through.
+// storedBadPolicies returns those whose fault the API cannot see.
 func storedBadPolicies() []badPolicy {
 	return []badPolicy{
 		{id: "G14", what: "entries that contradict each other", reason: "ConflictingRequirements",
@@ -98,14 +98,14 @@ func goodPolicy() object {
 	return both(restrict(in(instanceType, "a", "b")), root("{volumeSize: 90Gi}"))
 }
 
-// stands demands what the good policy made.
+// stands demands that what the good policy made is unchanged.
 func (w *world) stands() {
 	w.t.Helper()
 	w.merged("bad", in(instanceType, "a", "b"), in(instanceType, "b"))
 	w.rooted("{volumeSize: 90Gi, volumeType: gp3, encrypted: true}", "default")
 }
 
-// G8, G12, G13: what the API can see through never becomes the policy, and the answer names the field and what is
+// G8, G12, G13: if the API can see the fault, the policy is not stored, and the answer names the field and what is
 // allowed.
 func TestBadPoliciesAreRefusedByTheAPI(t *testing.T) {
 	w := settled(t)
@@ -129,8 +129,8 @@ func TestBadPoliciesAreRefusedByTheAPI(t *testing.T) {
 	w.stands()
 }
 
-// G11, G13, G14: what the API cannot see through is refused by the operator: Ready says why, the last applied state
-// stands, and new wrappers wait.
+// G11, G13, G14: if the API cannot see the fault, the operator refuses the policy. Ready says why, the last applied
+// state stays, and new wrappers wait.
 func TestBadPoliciesThatAreStoredAreNotApplied(t *testing.T) {
 	w := settled(t)
 	for i, bad := range storedBadPolicies() {
@@ -154,8 +154,8 @@ func TestBadPoliciesThatAreStoredAreNotApplied(t *testing.T) {
 	}
 }
 
-// G13: the definition of NodePools that is installed in the guest may be another version than ours, and is the second
-// gate. What it refuses is told on the wrapper and on the policy, and the last applied state stands.
+// G13: the guest may have another version of the definition of NodePools than ours; it is the second gate. The wrapper
+// and the policy say what it refuses, and the last applied state stays.
 func TestG13_WhatTheGuestsAPIRefusesIsToldOnThePolicy(t *testing.T) {
 	w := settled(t)
 	const label = "example.com/only-here"
@@ -195,7 +195,7 @@ func TestG13_WhatTheGuestsAPIRefusesIsToldOnThePolicy(t *testing.T) {
 	w.policySays("True", "")
 }
 
-// G8: sizes and types that mean the same are accepted and written in the provider's way.
+// G8: sizes and types in other spellings are accepted and written in the provider's way.
 func TestG8_SizesAndTypesAreNormalised(t *testing.T) {
 	w := begin(t)
 	for volume, want := range map[string]string{

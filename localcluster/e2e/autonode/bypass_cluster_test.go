@@ -12,10 +12,10 @@ import (
 )
 
 // The attacks of this file change the guest cluster itself: its admission, its rights, its definitions. A
-// cluster-admin may do so, and no admission policy in the same cluster can be stronger than that. What is tested is
-// that the operator survives, says so where the provider looks, and mends everything once it can.
+// cluster-admin may do so, and no admission policy in the same cluster can be stronger. The tests show that the
+// operator survives, says so where the provider looks, and repairs everything once it can.
 
-// An admission policy of the customer's that holds up the operator's writes.
+// An admission policy of the customer blocks the operator's writes.
 func TestX11_ABlockedOperatorSaysSoOnThePolicy(t *testing.T) {
 	w, _ := guarded(t)
 	w.policySays("True", "")
@@ -43,7 +43,7 @@ validations: [{expression: "false", message: blocked by the customer}]`))
 	w.policySays("True", "")
 }
 
-// A mutating admission policy of the customer's that takes the policy's entry out of what the operator writes.
+// A mutating admission policy of the customer removes the policy's entry from what the operator writes.
 func TestX11_AWriteThatIsChangedOnTheWayIsReported(t *testing.T) {
 	w, _ := guarded(t)
 	mutating := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1",
@@ -114,7 +114,7 @@ func TestX11_WithoutItsRightsTheOperatorSaysSo(t *testing.T) {
 		}
 	})
 	w.policy(restrict(in(instanceType, "a")))
-	w.policySays("False", "ReconcileFailed", "x11") // though not even the wrapper's status can be written
+	w.policySays("False", "ReconcileFailed", "x11") // although not even the wrapper's status can be written
 	w.refused("an edit in the meantime", w.patch(w.cadmin, w.get(nodePoolKind, "x11"), object{"spec": wide()}),
 		"OpenshiftNodePool")
 	give()
@@ -135,7 +135,7 @@ func TestX11_DeletingTheDefinitionOfNodePoolsEndsAllPools(t *testing.T) {
 	w.merged("x11", in(instanceType, "a", "b"), in(instanceType, "b"))
 }
 
-// Deleting the definition of the wrappers takes the pools with them; it does not set them free.
+// Deleting the definition of the wrappers deletes the pools, too; it does not set them free.
 func TestX11_DeletingTheDefinitionOfWrappersEndsTheirPools(t *testing.T) {
 	w, _ := guarded(t)
 	w.throughDefinition("openshiftnodepools." + group)

@@ -11,8 +11,8 @@ import (
 
 const cpus = "karpenter.k8s.aws/instance-cpu"
 
-// What a wrapper may say is not refused; none of it may widen what the policy allows. left is what of the offered
-// values must remain for the key; blocked demands that no instance type at all is left (G10).
+// A wrapper may say all this without a refusal, and nothing of it may widen what the policy allows. left are the
+// offered values that must remain for the key; incompatible demands RequirementsCompatible=False (G10).
 func TestX11_NothingInAWrapperWidensThePolicy(t *testing.T) {
 	w := begin(t)
 	for i, c := range []struct {
@@ -53,7 +53,7 @@ func TestX11_NothingInAWrapperWidensThePolicy(t *testing.T) {
 			w := &world{fixture: w.fixture, t: t, ctx: w.ctx}
 			name := fmt.Sprintf("x11-%d", i)
 			w.policy(restrict(c.policy))
-			w.policyRead() // else the wrapper may be merged with the policy of the case before
+			w.policyRead() // else the wrapper may be merged with the policy of the previous case
 			w.pool(name, c.user)
 			status := map[bool]string{true: "False", false: "True"}[c.incompatible]
 			w.poolSays(name, "RequirementsCompatible", status, "")
@@ -65,7 +65,7 @@ func TestX11_NothingInAWrapperWidensThePolicy(t *testing.T) {
 	}
 }
 
-// G10: where Karpenter would launch nodes without the label, an entry that nothing satisfies is added, and goes again.
+// G10: if Karpenter would launch nodes without the label, an entry that nothing satisfies is added, and goes again.
 func TestX11_CustomLabelsFailClosed(t *testing.T) {
 	w := begin(t)
 	const label = "example.com/tier"
@@ -85,7 +85,7 @@ func TestX11_CustomLabelsFailClosed(t *testing.T) {
 	w.poolSays("x11-other", "RequirementsCompatible", "True", "")
 }
 
-// G12: a wrapper that fills the list does not push the policy's entries out of it: it is not written at all.
+// G12: a wrapper that fills the list cannot push the policy's entries out of it: its pool is not written at all.
 func TestX11_AFullListDoesNotPushThePolicyOut(t *testing.T) {
 	w := begin(t)
 	w.pool("x11-full", wants(in(instanceType, "b")))
@@ -126,7 +126,7 @@ func TestX11_ForeignNodeClassesAreRefused(t *testing.T) {
 	}
 }
 
-// G5: with an operand of its own name, nobody else makes NodeClaims. Deleting them stays free.
+// G5: when the operand has a name of its own, nobody else makes NodeClaims. Deleting them stays free.
 func TestX11_HandMadeNodeClaimsAreRefusedWhenTheOperandHasAName(t *testing.T) {
 	w := begin(t)
 	const operand = "joiner"
@@ -152,7 +152,7 @@ func TestX11_HandMadeNodeClaimsAreRefusedWhenTheOperandHasAName(t *testing.T) {
 	w.remove(w.cadmin, theirs)
 }
 
-// The weaker rule keeps out claims that belong to no pool. What it lets pass is documented.
+// The weaker rule refuses claims that belong to no pool. What it lets pass is documented.
 func TestX11_NodeClaimsWithoutAPoolAreRefusedByContent(t *testing.T) {
 	w := begin(t)
 	w.run("--protect-nodeclaims=ByContent")

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The tests of X-11: every way that a guest's cluster-admin has to get an instance outside the policy. The table is
-// docs/autonode-bypass.md; each of its rows names a test of this package.
+// The tests of X-11: every way in which a guest's cluster-admin might get an instance outside the policy. The table is
+// in docs/autonode-bypass.md; each of its rows names a test of this package.
 
 // guarded returns a world with a policy and the NodePool of one wrapper under it.
 func guarded(t *testing.T) (w *world, pool *unstructured.Unstructured) {
@@ -27,10 +27,10 @@ func guarded(t *testing.T) (w *world, pool *unstructured.Unstructured) {
 	return w, w.get(nodePoolKind, "x11")
 }
 
-// wide are the requirements that the attacker wants.
+// wide returns the requirements that the attacker wants.
 func wide() object { return wants(in(instanceType, "t3.micro")) }
 
-// as returns a client of the cluster-admin who impersonates somebody.
+// as returns a client of the cluster-admin that impersonates somebody.
 func (w *world) as(user string, groups ...string) client.Client {
 	w.t.Helper()
 	config, err := w.guest.Cluster.RESTConfig("cadmin")
@@ -107,7 +107,7 @@ func TestX11_AStatusWriteDoesNotCarryASpec(t *testing.T) {
 	}
 }
 
-// A second version of the NodePool in its definition is another door to the same objects.
+// A second version in the definition of NodePools is another door to the same objects.
 func TestX11_AnotherVersionOfTheAPIIsGuardedToo(t *testing.T) {
 	w, _ := guarded(t)
 	crd := newObject(crdKind, "", "nodepools.karpenter.sh", nil)
@@ -136,7 +136,7 @@ func TestX11_AnotherVersionOfTheAPIIsGuardedToo(t *testing.T) {
 	})
 }
 
-// Somebody who may impersonate passes admission; what is written is repaired, and reported.
+// Whoever may impersonate passes admission. What they write is repaired and reported.
 func TestX11_ImpersonationIsRepairedAndReported(t *testing.T) {
 	w, pool := guarded(t)
 	before := w.repairs()
@@ -167,7 +167,7 @@ func (w *world) repairs() map[string]string {
 	return counts
 }
 
-// reported demands that the counts of these kinds have moved, and that an event tells of each.
+// reported demands that the counts of these kinds have risen, and that each has an event.
 func (w *world) reported(before map[string]string, kinds ...string) {
 	w.t.Helper()
 	for _, kind := range kinds {
@@ -194,11 +194,11 @@ func (w *world) reported(before map[string]string, kinds ...string) {
 	}
 }
 
-// an attempt has to have got through, or it was not seen that it is repaired.
+// an attempt must have got through; else the test has not seen a repair.
 func TestX11_WithoutAdmissionTheStateIsRepairedAllTheSame(t *testing.T) {
 	w, pool := guarded(t)
 	before := w.repairs()
-	// The window between the deletion and the repair is found by trying.
+	// The test finds the window between the deletion and the repair by trying.
 	began, succeeded := time.Now(), 0
 	w.eventuallyIn(6*within, "a change of the NodePool to get through", func() (bool, string) {
 		w.remove(w.cadmin, w.existing(bindingKind, poolGuardBinding))
@@ -243,7 +243,7 @@ func TestX11_WhatHappensWhileTheOperatorIsDownIsRepairedAtItsStart(t *testing.T)
 	}
 }
 
-// An apply of the very spec that is there passes, for it changes nothing. It must not hold back a later policy.
+// An apply of the present spec passes, since it changes nothing. It must not hold back a later policy.
 func TestX11_SharedFieldOwnershipDoesNotHoldBackThePolicy(t *testing.T) {
 	w, pool := guarded(t)
 	body := show(object{"apiVersion": pool.GetAPIVersion(), "kind": pool.GetKind(), "metadata": object{"name": "x11"},
@@ -256,7 +256,7 @@ func TestX11_SharedFieldOwnershipDoesNotHoldBackThePolicy(t *testing.T) {
 	w.merged("x11", in(instanceType, "a"), in(instanceType, "b"))
 }
 
-// Labels, owners and finalizers may be written by everybody. Taking ours away must not make a pool a stranger.
+// Everybody may write labels, owners and finalizers. A pool without ours must still count as ours.
 func TestX11_AStrippedNodePoolIsStillOurs(t *testing.T) {
 	w, pool := guarded(t)
 	w.mustPatch(w.cadmin, pool,
@@ -267,7 +267,7 @@ func TestX11_AStrippedNodePoolIsStillOurs(t *testing.T) {
 		now := w.get(nodePoolKind, "x11")
 		return len(now.GetOwnerReferences()) == 1 && len(now.GetLabels()) > 0, show(now.Object["metadata"])
 	})
-	// The race that would leave a NodePool that no policy reaches: strip it and take its wrapper away at once.
+	// This race would leave a NodePool that no policy reaches: strip it and delete its wrapper at once.
 	for range 10 {
 		w.mustPatch(w.cadmin, w.get(nodePoolKind, "x11"),
 			object{"metadata": object{"labels": nil, "ownerReferences": nil}})
@@ -295,7 +295,7 @@ func TestX11_AForgedStatusIsWrittenOver(t *testing.T) {
 	w.poolSays("x11", "RequirementsCompatible", "False", "NoCompatibleInstanceTypes")
 }
 
-// A customer's own AutoNodePolicy, in the guest, is nobody's.
+// A customer's own AutoNodePolicy in the guest has no effect.
 func TestX11_APolicyInTheGuestHasNoEffect(t *testing.T) {
 	w, _ := guarded(t)
 	crd := newObject(crdKind, "", w.policyCRD().GetName(), w.policyCRD().Object["spec"].(object))
@@ -308,8 +308,8 @@ func TestX11_APolicyInTheGuestHasNoEffect(t *testing.T) {
 	w.stays("the NodePool", func() any { return requirementsOf(w.get(nodePoolKind, "x11")) })
 }
 
-// G18: a NodePool that somebody made under the operator's name, where no wrapper has that name, is not deleted. It is
-// counted, and told of.
+// G18: a NodePool that somebody made under the operator's name, without a wrapper of that name, is not deleted. It is
+// counted and reported.
 func TestX11_AForeignNodePoolIsCounted(t *testing.T) {
 	w, _ := guarded(t)
 	foreign := handMade("x11-foreign")

@@ -59,7 +59,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "USER"}]
 	})
 }
 
-// launched makes a NodeClaim whose instance is there, as Karpenter does.
+// launched makes a NodeClaim with an instance, as Karpenter does.
 func (w *world) launched(name string) {
 	w.t.Helper()
 	claim := newObject(nodeClaimKind, "", name,
@@ -110,7 +110,7 @@ func (w *world) joins(name string, addresses ...corev1.NodeAddress) {
 	w.claimStatus(name, status)
 }
 
-// asks makes a certificate request by a user, with a key of its own. Addresses make it one for serving.
+// asks makes a user's certificate request with a key of its own. With addresses it is one for serving.
 func (w *world) asks(name, user, node string, addresses ...net.IP) {
 	w.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -174,9 +174,9 @@ func (w *world) untouched(names ...string) {
 	})
 }
 
-// With the option, and the rights of the chart and no more, the certificates of a NodeClaim's node are approved: the
-// first, and one for serving under its own address. Requests for other nodes, by others, by another key or for another
-// address are untouched. Without the option all are.
+// With the option and just the rights of the chart, the certificates of a NodeClaim's node are approved: the first,
+// and one for serving under its own address. Requests for other nodes, by others, with another key or for another
+// address stay untouched. Without the option all do.
 func TestCertificateRequestsOfOurNodesAreApprovedAsAnOption(t *testing.T) {
 	w := begin(t)
 	w.run("--protect-nodeclaims=Open") // the claims of this test are made by hand

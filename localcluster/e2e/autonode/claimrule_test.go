@@ -18,8 +18,8 @@ const (
 	ruleBinding = "karpenter-binding.nodeclaim-policy.hypershift.io"
 )
 
-// beginOpen is begin with an operator that does not look at who owns a NodeClaim: what is refused, this rule
-// refuses.
+// beginOpen is begin with an operator that does not check who owns a NodeClaim. So every refusal comes from the
+// rule of this file.
 func beginOpen(t *testing.T) *world {
 	t.Helper()
 	w := begin(t)
@@ -27,7 +27,7 @@ func beginOpen(t *testing.T) *world {
 	return w
 }
 
-// claimed is a NodeClaim of an instance type, with further entries.
+// claimed returns a NodeClaim of an instance type, with further entries.
 func claimed(name, class, kind string, further ...object) *unstructured.Unstructured {
 	claim := newObject(nodeClaimKind, "", name, object{
 		"nodeClassRef": object{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": class},
@@ -42,7 +42,7 @@ func (w *world) dry(as client.Client, claim *unstructured.Unstructured) error {
 	return as.Create(w.ctx, claim.DeepCopy(), client.DryRunAll)
 }
 
-// judged waits until a claim is let through or refused for the reason given.
+// judged waits until a claim is refused with this reason or, without a reason, let through.
 func (w *world) judged(as client.Client, claim *unstructured.Unstructured, reason string) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("the rule to answer %q for %s of class %v", reason, show(requirementsOfClaim(claim)),
@@ -69,8 +69,8 @@ const (
 	outsideClass = "The node class of this NodeClaim is not managed by the provider"
 )
 
-// claims lie within the policy and refer to managed classes, whoever writes them: not even the operator is
-// exempt. The rule follows the policy, and the classes.
+// claims must lie within the policy and refer to managed classes, whoever writes them: not even the operator is
+// exempt. The rule follows the policy and the classes.
 func TestA04_ClaimsLieWithinThePolicy(t *testing.T) {
 	w := beginOpen(t)
 	p := w.policy(restrict(in(instanceType, "a", "b"), in(zone, "z1")))
@@ -100,7 +100,7 @@ func TestA04_ClaimsLieWithinThePolicy(t *testing.T) {
 	w.judged(w.cadmin, claimed("a04-class", "unknown", "c"), outsideClass)
 }
 
-// what a mutating admission policy makes of a claim is judged, not what was sent: Karpenter's claim is never
+// a claim is judged as a mutating admission policy changed it, not as it was sent. So Karpenter's claim is never
 // stored.
 func TestA04_AClaimIsJudgedAfterMutation(t *testing.T) {
 	w := beginOpen(t)
@@ -128,8 +128,8 @@ func TestA04_AClaimIsJudgedAfterMutation(t *testing.T) {
 	}
 }
 
-// while the policy is narrowed and widened, under a stream of claims, none is stored that lies outside of both
-// generations, and those inside of both always pass.
+// the policy is narrowed and widened under a stream of claims. No claim outside of both generations is stored,
+// and those inside of both always pass.
 func TestA04_NoClaimOutsideBothGenerations(t *testing.T) {
 	w := beginOpen(t)
 	narrow, broad := restrict(in(instanceType, "a")), restrict(in(instanceType, "a", "b"))
@@ -203,8 +203,8 @@ func TestA04_TheRuleIsRestored(t *testing.T) {
 	}
 }
 
-// an operator that does not know the rule leaves it, of the generation that the last one wrote it for. Who is
-// refused then is told that generation, and the rule says how to get rid of it; an operator that knows it mends
+// an operator that does not know the rule leaves it as the last operator wrote it, for an old generation.
+// Refusals then name that generation, and the rule says how to get rid of it. An operator that knows the rule repairs
 // everything by itself.
 func TestA48_ARuleThatIsLeftBehindNamesTheWayOut(t *testing.T) {
 	w := beginOpen(t)

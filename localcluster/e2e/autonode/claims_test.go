@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// claimOf is a NodeClaim that says that it belongs to a NodePool.
+// claimOf returns a NodeClaim that claims to belong to a NodePool.
 func claimOf(name, pool, uid string) *unstructured.Unstructured {
 	claim := newObject(nodeClaimKind, "", name,
 		parse(`{nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default},
@@ -22,7 +22,7 @@ func claimOf(name, pool, uid string) *unstructured.Unstructured {
 	return claim
 }
 
-// countsHandMade waits until that many NodeClaims are counted.
+// countsHandMade waits until count NodeClaims are counted as made by hand.
 func (w *world) countsHandMade(count int) {
 	w.t.Helper()
 	const series = `autonode_conformance_objects{cause="HandMade",kind="NodeClaim",party="Tenant",state="NotConforming"} `
@@ -37,8 +37,8 @@ func (w *world) countsHandMade(count int) {
 	})
 }
 
-// A-05: where Karpenter has no name of its own, a NodeClaim still has to say whose it is, and one that says so wrongly
-// is found by the UID. One with the UID of a pool cannot be told from Karpenter's by anybody.
+// A-05: when Karpenter has no name of its own, a NodeClaim must still name its pool, and one with a wrong pool is
+// found by the UID. Nobody can tell one with the UID of a pool from Karpenter's own.
 func TestA05_HandMadeNodeClaimsAreRefusedOrFound(t *testing.T) {
 	w, pool := guarded(t)
 	stray := claimOf("a05-stray", "x11", string(pool.GetUID()))

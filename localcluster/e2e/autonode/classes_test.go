@@ -21,7 +21,7 @@ func TestR29_IOPSAndThroughputAreCarried(t *testing.T) {
 	w.rooted("{volumeSize: 75Gi, volumeType: gp3, encrypted: true, iops: 4000, throughput: 250}", "default")
 }
 
-// G6: the field exists, the root's mapping in it has no effect, and the others pass.
+// G6: the field exists. The root's mapping in it has no effect, and the others pass.
 func TestR30_UsersCannotChangeTheRootVolume(t *testing.T) {
 	w := begin(t)
 	const other = "{deviceName: /dev/sdb, ebs: {volumeSizeGiB: 20, volumeType: GP3, encrypted: Encrypted}}"

@@ -31,7 +31,7 @@ func (w *world) collecting() {
 	})
 }
 
-// collected are a NodePool, an EC2NodeClass and a NodeClaim, all of them protected.
+// collected makes a NodePool, an EC2NodeClass and a NodeClaim, all of them protected.
 func (w *world) collected() []*unstructured.Unstructured {
 	w.t.Helper()
 	w.pool("gc", wants(in(instanceType, "a")))
@@ -48,7 +48,7 @@ func (w *world) collected() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{w.get(nodePoolKind, "gc"), w.get(nodeClassKind, "gc"), claim}
 }
 
-// also is an owner beside those that an object has.
+// also adds an owner to those that an object has.
 func (w *world) also(o *unstructured.Unstructured, owner *rbacv1.ClusterRole) {
 	w.t.Helper()
 	owners := append(w.get(o.GroupVersionKind(), o.GetName()).GetOwnerReferences(),
@@ -61,9 +61,8 @@ func (w *world) also(o *unstructured.Unstructured, owner *rbacv1.ClusterRole) {
 	w.mustPatch(w.as(operand, "system:masters"), o, object{"metadata": object{"ownerReferences": all}})
 }
 
-// R39, A-10: the garbage collector of a real kube-controller-manager does its work on what is protected, also with the
-// strict form: it takes off an owner that left its dependents behind, and the finalizer of a deletion in the
-// foreground.
+// R39, A-10: the garbage collector of a real kube-controller-manager does its work on protected objects, also with the
+// strict form. It removes an owner that left its dependents behind, and the finalizer of a deletion in the foreground.
 func TestR39_TheGarbageCollectorDoesItsWork(t *testing.T) {
 	w := begin(t)
 	w.collecting()
@@ -126,7 +125,7 @@ func (w *world) leavesDependentsBehind(all []*unstructured.Unstructured) {
 	}
 }
 
-// goesInTheForeground deletes an object in the foreground, which the garbage collector ends once its dependents are
+// goesInTheForeground deletes an object in the foreground; the garbage collector ends this once the dependents are
 // gone.
 func (w *world) goesInTheForeground(o *unstructured.Unstructured) {
 	w.t.Helper()

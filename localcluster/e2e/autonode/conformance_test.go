@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// conformancePatience is how long it may take until what differs is found: it is looked for ten seconds after a
-	// change, and what cannot be judged yet a minute later.
+	// conformancePatience is how long it may take to find what differs. The operator looks ten seconds after a change
+	// and looks again a minute later at what it could not judge.
 	conformancePatience = 2 * time.Minute
-	// settledEnv lets a test wait for the minute that a node has until it is judged.
+	// settledEnv makes a test wait for the minute that a node has until it is judged.
 	settledEnv = "JOINER_NODE_SETTLES"
 )
 
-// conforming waits until the policy says how the guest stands to it, and returns how long that took.
+// conforming waits for the Conforming condition of the policy, and returns how long that took.
 func (w *world) conforming(status, reason string, parts ...string) time.Duration {
 	w.t.Helper()
 	began := time.Now()
@@ -40,7 +40,7 @@ func (w *world) conforming(status, reason string, parts ...string) time.Duration
 	return time.Since(began).Round(time.Second)
 }
 
-// claims and nodes that nobody's pool made are found on a real API server, with cause and
+// on a real API server, the operator finds claims and nodes that no pool made, with cause and
 // party, and the policy stays Ready.
 func TestA19_WhatNoPoolMadeIsFound(t *testing.T) {
 	w := begin(t)
@@ -72,7 +72,7 @@ func TestA19_WhatNoPoolMadeIsFound(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// A node may be there before its claim is seen, so it has a minute.
+	// A node may appear before its claim is seen, so it has a minute.
 	w.conforming("Unknown", "NotChecked", "Node poses")
 	if !shared.Asked(t, settledEnv, "wait until a node by hand is judged") {
 		return
@@ -81,8 +81,8 @@ func TestA19_WhatNoPoolMadeIsFound(t *testing.T) {
 		"Node poses"))
 }
 
-// a class that is altered on its way is the tenant's, and so are its pools; the end of it is
-// noticed.
+// a class altered on its way counts as the tenant's doing, and so do its pools. The end of the
+// alteration is noticed.
 func TestA21_AnAlteredClassIsTheTenants(t *testing.T) {
 	w := begin(t)
 	w.policy(root("{volumeSize: 90Gi}"))
@@ -92,7 +92,7 @@ func TestA21_AnAlteredClassIsTheTenants(t *testing.T) {
 		name: "profile", group: "karpenter.k8s.aws", resource: "ec2nodeclasses", object: "altered",
 		expression: classMutations()["spec.instanceProfile"],
 	})
-	// Any write goes through the mutation once it is in force, so writes go on until one was altered.
+	// Once the mutation is in force, every write goes through it. So the test writes until one was altered.
 	next := map[string]string{"Basic": "Detailed", "Detailed": "Basic"}
 	monitoring := "Basic"
 	w.eventually("a write to be altered", func() (bool, string) {

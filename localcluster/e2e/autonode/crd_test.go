@@ -186,7 +186,7 @@ func TestR8_GuestsCannotSeeThePolicy(t *testing.T) {
 	}
 	config.CertFile, config.KeyFile, config.CertData, config.KeyData = guest.CertFile, guest.KeyFile, guest.CertData,
 		guest.KeyData
-	// The mapper needs discovery, which this client may not use: it is given what it would find.
+	// The mapper needs discovery, which this client may not use: the test gives it what it would find.
 	outsider, err := client.New(config, client.Options{Mapper: w.sre.RESTMapper()})
 	if err != nil {
 		t.Fatal(err)

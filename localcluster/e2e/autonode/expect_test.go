@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 )
 
-// requirementsOf returns the entries of a NodePool or an OpenshiftNodePool as they are stored.
+// requirementsOf returns the entries of a NodePool or an OpenshiftNodePool as stored.
 func requirementsOf(o *unstructured.Unstructured) []any {
 	entries, _ := field(o, "spec", "template", "spec", "requirements").([]any)
 	return entries
@@ -52,7 +52,7 @@ func (w *world) fold(name string) requirement.Set {
 	return set
 }
 
-// folds demands that of the offered values exactly the wanted ones are left for a key.
+// folds demands that exactly the wanted ones of the offered values are left for a key.
 func (w *world) folds(name, key string, offered, want []string) {
 	w.t.Helper()
 	allowed := w.fold(name).Get(requirement.Key(key))
@@ -67,7 +67,7 @@ func (w *world) folds(name, key string, offered, want []string) {
 	}
 }
 
-// rootOf returns the mappings of an EC2NodeClass that are the root device's.
+// rootOf returns the root device's mappings of an EC2NodeClass, and the others.
 func rootOf(class *unstructured.Unstructured) (roots []object, others []any) {
 	mappings, _ := field(class, "spec", "blockDeviceMappings").([]any)
 	for _, m := range mappings {
@@ -82,10 +82,10 @@ func rootOf(class *unstructured.Unstructured) (roots []object, others []any) {
 
 const rootDevice = "/dev/xvda"
 
-// hardCoded is the root volume where no policy says otherwise.
+// hardCoded is the root volume if no policy says otherwise.
 const hardCoded = "{volumeSize: 75Gi, volumeType: gp3, encrypted: true}"
 
-// rooted waits until each EC2NodeClass has exactly one root mapping with exactly these settings of its volume.
+// rooted waits until each EC2NodeClass has exactly one root mapping, with exactly these settings of its volume.
 func (w *world) rooted(ebs string, names ...string) {
 	w.t.Helper()
 	want := parse(ebs)
@@ -108,8 +108,7 @@ func (w *world) rooted(ebs string, names ...string) {
 		strings.Join(names, ", ")), since)
 }
 
-// sameVolume compares the settings that want names, and demands that iops and throughput are there only if it names
-// them.
+// sameVolume compares the settings that want names. iops and throughput may only exist if want names them.
 func sameVolume(ebs any, want object) bool {
 	got, _ := ebs.(object)
 	for _, key := range []string{"volumeSize", "volumeType", "encrypted", "iops", "throughput"} {
@@ -120,7 +119,7 @@ func sameVolume(ebs any, want object) bool {
 	return true
 }
 
-// says waits for a condition. reason may be empty for any, and parts have to stand in the message.
+// says waits for a condition with these parts in its message. An empty reason stands for any.
 func (w *world) says(look func() *unstructured.Unstructured, kind, status, reason string, parts ...string) object {
 	w.t.Helper()
 	since := time.Now()
@@ -165,7 +164,7 @@ func (w *world) classSays(name, kind, status, reason string, parts ...string) ob
 		parts...)
 }
 
-// policyRead waits until the operator has read the policy as it is now.
+// policyRead waits until the operator has read the present policy.
 func (w *world) policyRead() {
 	w.t.Helper()
 	w.eventually("the policy to be read", func() (bool, string) {

@@ -31,19 +31,18 @@ import (
 )
 
 const (
-	// feedsEnv is how many operators have a feed of their policy on one management cluster; `make bench-feeds` sets
-	// the number that the specification asks for.
+	// feedsEnv names how many operators have a feed of their policy on one management cluster; `make bench-feeds` sets
+	// the number of the specification.
 	feedsEnv   = "JOINER_POLICY_FEEDS"
 	fewFeeds   = 20
-	manyFeeds  = 1000        // from which on the bound of the latency holds: it is that of the whole size
-	changesFor = time.Minute // in which manyFeeds policies are changed; fewer take as much less
+	manyFeeds  = 1000        // the full size; the bound of the latency holds from here on
+	changesFor = time.Minute // how long changes of manyFeeds policies take; fewer take as much less
 
 	// What the specification allows, in machine time.
 	writtenWithin, againWithin = 2 * time.Minute, time.Minute
 	slowestStatus              = time.Second // of 99 in 100 writes
-	// refusedEvery is how often one feed may be answered 429 while the API server starts: until its cache of the kind
-	// is filled it refuses to list from it, and says that a second later it may be asked again. More often would be a
-	// storm.
+	// refusedEvery is how often one feed may get 429 while the API server starts. Until its cache of the kind is
+	// filled, the server refuses lists and tells clients to retry after a second. More often would be a storm.
 	refusedEvery = time.Second
 
 	feedsPatience = 10 * time.Minute
@@ -63,8 +62,8 @@ func feedsFromEnv(t *testing.T) int {
 	return n
 }
 
-// feeds are the parts of many operators that speak with one management cluster, each about a namespace of its own, as
-// an account and by a connection of its own. Their hosted clusters are not there.
+// feeds are the parts of many operators that speak with one management cluster. Each has a namespace, an account and a
+// connection of its own. There are no hosted clusters.
 type feeds struct {
 	*world
 	n       int
@@ -73,8 +72,8 @@ type feeds struct {
 	configs []*rest.Config // of the operators
 }
 
-// A-47: what many operators cost one management cluster: their policies change one after another, and their
-// connections break at once.
+// A-47: what many operators cost one management cluster, when their policies change one after another, and when all
+// their connections break at once.
 func TestA47_OneManagementClusterBearsManyFeeds(t *testing.T) {
 	f := newFeeds(t, feedsFromEnv(t))
 	f.each(f.install)
@@ -117,7 +116,7 @@ func newFeeds(t *testing.T, n int) *feeds {
 	return f
 }
 
-// each does something for every feed, some at a time; no faster than its ticks, if there are any.
+// each does something for every feed, some at a time, and no faster than the ticks, if there are any.
 func (f *feeds) each(do func(i int) error, ticks ...<-chan time.Time) {
 	f.t.Helper()
 	numbers, failed := make(chan int), make([]error, f.n)
@@ -192,7 +191,7 @@ func (f *feeds) follow() {
 	})
 }
 
-// allWritten says whether every policy's status is about its present generation.
+// allWritten reports whether every policy's status is about its present generation.
 func (f *feeds) allWritten() (bool, string) {
 	f.t.Helper()
 	written := 0
@@ -205,14 +204,14 @@ func (f *feeds) allWritten() (bool, string) {
 	return written == f.n, fmt.Sprintf("%d of %d", written, f.n)
 }
 
-// allWatch says whether every feed watches, as the API server counts them.
+// allWatch reports whether every feed watches, by the API server's count.
 func (f *feeds) allWatch() (bool, string) {
 	f.t.Helper()
 	watching := f.scrape().sum("apiserver_longrunning_requests", `resource="autonodepolicies"`, `verb="WATCH"`)
 	return int(watching) == f.n, fmt.Sprintf("%v of %d", watching, f.n)
 }
 
-// change changes every policy, at the rate of the specification, and waits for what the operators say of that.
+// change changes every policy, at the rate of the specification, and waits for the operators' statuses.
 func (f *feeds) change() {
 	f.t.Helper()
 	before, began, since := f.scrape(), time.Now(), machinetime.Now()
@@ -267,7 +266,7 @@ func (f *feeds) reconnect() {
 	}
 }
 
-// load is that of the machine, of the last minute and the last five.
+// load returns the machine's load of the last minute and the last five.
 func load(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/loadavg")

@@ -35,9 +35,9 @@ type fixture struct {
 	exempt      client.Client // operatorUser itself
 	binary      string        // of the operator
 	kubeconfig  string        // of the operator on the management cluster: a token
-	userData    string        // path of what nodes start with
+	userData    string        // path of the nodes' user data
 	operator    *rig.Controller
-	flags       []string // of the running operator, beyond those of every one
+	flags       []string // of the running operator, beyond those of every operator
 }
 
 // newFixture starts both control planes, installs what they need and prepares the identities. The operator is
@@ -127,7 +127,7 @@ func clientOf(c *cluster.Cluster, identity string) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{})
 }
 
-// bootstrapData writes what nodes start with, beside the operator's kubeconfig.
+// bootstrapData writes the nodes' user data, beside the operator's kubeconfig.
 func (f *fixture) bootstrapData(context.Context) error {
 	f.userData = filepath.Join(filepath.Dir(f.kubeconfig), f.namespace+"-user-data")
 	return os.WriteFile(f.userData, []byte("{}"), 0o600)

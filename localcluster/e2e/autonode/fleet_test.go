@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// fleetEnv is how many hosted clusters run beside each other; `make e2e` sets the number that the specification
-	// asks for.
+	// fleetEnv names how many hosted clusters run beside each other; `make e2e` sets the number of the specification.
 	fleetEnv    = "JOINER_HOSTED_CLUSTERS"
 	smallFleet  = 3
 	fleetStarts = 2 // clusters that are started at once
@@ -40,7 +39,7 @@ func fleetFromEnv(t *testing.T) int {
 	return n
 }
 
-// fleet starts hosted clusters with namespaces of their own on one management cluster, each with its operator.
+// fleet starts n hosted clusters on one management cluster, each with a namespace and an operator of its own.
 func fleet(t *testing.T, n int) []*world {
 	t.Helper()
 	own := sharedFixture.Get(t)
@@ -91,8 +90,8 @@ func fleet(t *testing.T, n int) []*world {
 	return worlds
 }
 
-// A-10, R40: hosted clusters beside each other on one management cluster, each with a Role, a kubeconfig and a policy
-// of its own: no read, write, event or count of one reaches another.
+// A-10, R40: hosted clusters share one management cluster, each with a Role, a kubeconfig and a policy of its own. No
+// read, write, event or count of one reaches another.
 func TestR40_HostedClustersDoNotTouchEachOther(t *testing.T) {
 	n := fleetFromEnv(t)
 	if n == smallFleet { // many of them take the machine for themselves

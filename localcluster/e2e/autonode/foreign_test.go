@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// what is made in a gap of the admission policies does not stay in force.
+// objects made in a gap of the admission policies do not stay in force.
 
 // protectedFor waits until the policy has been protected for longer than clocks may differ.
 func (w *world) protectedFor(least time.Duration) {
@@ -54,7 +54,7 @@ func limitsOf(pool *unstructured.Unstructured) string {
 	return show(field(pool, "spec", "limits"))
 }
 
-// legacy makes a NodePool of before the policy was protected.
+// legacy makes a NodePool from before the policy was protected.
 func (w *world) legacy(name string) {
 	w.t.Helper()
 	pool := newObject(nodePoolKind, "", name, ofClass("default", in(instanceType, "t3.micro")))
@@ -124,7 +124,7 @@ func TestA07_WhatIsMadeInAGapIsDeletedOrReported(t *testing.T) {
 	}
 }
 
-// an admission policy that is weakened and then deleted, held by a finalizer, is not left as it is.
+// an admission policy that is weakened, then deleted and held by a finalizer, is still restored.
 func TestA07_AHeldAdmissionPolicyIsRestored(t *testing.T) {
 	w := begin(t)
 	binding := w.existing(bindingKind, poolGuardBinding)

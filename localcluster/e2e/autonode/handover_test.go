@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// handOverNodesEnv and alongsideEnv are how many nodes a hand-over has to leave alone, and for how many minutes
-	// two operators work beside each other; `make e2e` sets the numbers that the specification asks for.
+	// handOverNodesEnv and alongsideEnv name how many nodes a hand-over must leave alone, and for how many minutes two
+	// operators work beside each other; `make e2e` sets the numbers of the specification.
 	handOverNodesEnv = "JOINER_HANDOVER_NODES"
 	alongsideEnv     = "JOINER_ALONGSIDE_MINUTES"
 )
 
-// numberFromEnv is a number that make sets, from 1.
+// numberFromEnv reads a number from 1 that make sets.
 func numberFromEnv(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -43,8 +43,8 @@ func numberFromEnv(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// hypershiftCluster is a hosted cluster as HyperShift runs it: with an autoscaler and simulated machines, without our
-// operator.
+// hypershiftCluster starts a hosted cluster as HyperShift runs it: with an autoscaler and simulated machines, without
+// our operator.
 func hypershiftCluster(t *testing.T) *world {
 	t.Helper()
 	own := sharedFixture.Get(t)
@@ -82,7 +82,7 @@ func refusedBy(err error, policy string) bool {
 	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && strings.Contains(err.Error(), "'"+policy+"'")
 }
 
-// owns gives the operator the rights to what it owns, and runs it.
+// owns gives the operator the rights for what it owns, and runs it.
 func (w *world) owns(word string, parts ...string) {
 	w.t.Helper()
 	w.halt()
@@ -92,7 +92,7 @@ func (w *world) owns(word string, parts ...string) {
 	w.run("--own="+word, "--platform=AWS,KWOK", "--operand-user-name="+rig.User)
 }
 
-// uids are the UIDs of what a hand-over must not replace.
+// uids returns the UIDs of what a hand-over must not replace.
 func (w *world) uids() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
@@ -132,8 +132,8 @@ func (w *world) once(flags ...string) (output string, err error) {
 	return string(text), err
 }
 
-// besideEachOther demands that neither operator has written to what is the other's, and that nothing moves while both
-// run.
+// besideEachOther demands that neither operator has written to the other's objects, and that nothing changes while
+// both run.
 func (w *world) besideEachOther(since time.Time, minutes int) {
 	w.t.Helper()
 	still := []kindOfObject{nodeClassKind, classWrapper, vapKind, bindingKind}
@@ -147,7 +147,7 @@ func (w *world) besideEachOther(since time.Time, minutes int) {
 	writes := func(e cluster.Event) bool {
 		return !slices.Contains([]string{"get", "list", "watch"}, e.Verb) && e.Code < 400
 	}
-	own, looks := 0, 0 // both have to be seen in the log at all
+	own, looks := 0, 0 // the log must show both
 	for _, e := range w.events(w.guest, func(e cluster.Event) bool { return e.ReceivedAt.After(since) }) {
 		if e.UserAgent == standInAgent {
 			looks++
@@ -175,8 +175,8 @@ func (w *world) besideEachOther(since time.Time, minutes int) {
 	}
 }
 
-// A-30, A-33: a hosted cluster goes from an operator like HyperShift's to ours, by way of both beside each other, and
-// back. No node is replaced, no pool and no class is another one, and node classes are protected at every moment.
+// A-30, A-33: a hosted cluster goes from an operator like HyperShift's to ours and back, with a time in which both
+// run. No node, pool or class is replaced, and node classes are protected at every moment.
 func TestA33_A30_AClusterIsHandedOverBothWays(t *testing.T) {
 	t.Parallel() // its guest is its own
 	n, minutes := numberFromEnv(t, handOverNodesEnv, 5), numberFromEnv(t, alongsideEnv, 1)
@@ -233,7 +233,7 @@ func TestA33_A30_AClusterIsHandedOverBothWays(t *testing.T) {
 	w.remove(w.sre, policy)
 }
 
-// givenBack demands that nothing is left that only our operator knows, and that users write NodePools again.
+// givenBack demands that nothing is left that only our operator knows, and that users may write NodePools again.
 func (w *world) givenBack() {
 	w.t.Helper()
 	for _, kind := range []kindOfObject{vapKind, bindingKind} {

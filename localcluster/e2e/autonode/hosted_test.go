@@ -27,7 +27,7 @@ const (
 var planeKind = schema.GroupVersionKind{Group: "hypershift.openshift.io", Version: "v1beta1",
 	Kind: "HostedControlPlane"}
 
-// planeCRD stands in for HyperShift's kind: it has the fields that the operator reads, and no others are looked at.
+// planeCRD stands in for HyperShift's kind: it has only the fields that the operator reads.
 const planeCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -47,7 +47,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// planes lets the management cluster know HostedControlPlanes, and the operator read those of its namespace.
+// planes adds HostedControlPlanes to the management cluster, and lets the operator read those of its namespace.
 func (w *world) planes() {
 	w.t.Helper()
 	if err := w.mgmt.Apply(w.ctx, planeCRD); err != nil {
@@ -123,8 +123,8 @@ func (w *world) planeSays(status, reason string, parts ...string) {
 		reason, parts...)
 }
 
-// A-32: what the HostedControlPlane says, live, is what node classes are made of. What does not count leaves what the
-// last one said.
+// A-32: node classes are made from what the HostedControlPlane says, live. While its words do not count, those before
+// stay in force.
 func TestA32_TheHostedControlPlaneSaysTheInfrastructure(t *testing.T) {
 	w := begin(t)
 	w.planes()
@@ -183,7 +183,7 @@ func TestA32_TheHostedControlPlaneSaysTheInfrastructure(t *testing.T) {
 	}
 }
 
-// A-32: flags that say something else, and two HostedControlPlanes, keep the operator from starting.
+// A-32: the operator does not start if flags contradict the HostedControlPlane, or if there are two of them.
 func TestA32_WhatKeepsTheOperatorFromStarting(t *testing.T) {
 	w := begin(t)
 	w.planes()
@@ -204,7 +204,7 @@ func TestA32_WhatKeepsTheOperatorFromStarting(t *testing.T) {
 	}
 }
 
-// A-32: while the HostedControlPlane is paused nothing is written in the hosted cluster, and when it is being deleted
+// A-32: while the HostedControlPlane is paused, nothing is written in the hosted cluster. When it is being deleted,
 // its pools go.
 func TestA32_PausedAndDeleted(t *testing.T) {
 	w := begin(t)
@@ -225,7 +225,7 @@ func TestA32_PausedAndDeleted(t *testing.T) {
 		w.remove(w.cadmin, newObject(bindingKind, "", "karpenter-binding.nodepool.hypershift.io", nil))
 		w.stays("the pools", func() any { return len(w.list(w.guest.Client, nodePoolKind)) })
 		for _, e := range w.events(w.guest, func(e cluster.Event) bool {
-			// An Event tells what was done before; its series ends minutes later.
+			// An Event reports earlier work; its series ends minutes later.
 			return e.User == operatorUser && e.ReceivedAt.After(since) && e.Resource != "events"
 		}) {
 			if strings.HasPrefix(e.UserAgent, operatorAgent) && !slices.Contains([]string{"get", "list", "watch"},

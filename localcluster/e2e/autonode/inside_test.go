@@ -23,11 +23,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 )
 
-// mostInside is what the specification allows the operator as a part of another program.
+// mostInside is how many bytes the specification allows the operator as a part of another program.
 const mostInside = 10 << 20
 
-// inside tells what the operator costs as a part of another program. The other one, an operator of Karpenter's,
-// has caches of pools, node classes, claims and nodes anyway. Here both have them: one process shares them.
+// inside measures what the operator costs as a part of another program. That program, an operator of Karpenter,
+// has caches of pools, node classes, claims and nodes anyway. Here each of both has its own; one process would share
+// them.
 func (w *world) inside(pools int) {
 	w.t.Helper()
 	w.halt()
@@ -71,7 +72,7 @@ func (w *world) inside(pools int) {
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// liveMemory is what of this process is in use after garbage was collected: heap and stacks.
+// liveMemory returns the bytes of heap and stacks that this process uses after a garbage collection.
 func liveMemory() int64 {
 	debug.FreeOSMemory()
 	var stats runtime.MemStats
@@ -79,7 +80,7 @@ func liveMemory() int64 {
 	return int64(stats.HeapAlloc + stats.StackInuse)
 }
 
-// hostedConfig is the operator's access to the guest.
+// hostedConfig returns the operator's access to the guest.
 func (w *world) hostedConfig() *rest.Config {
 	w.t.Helper()
 	id := cluster.Identity{Name: "inside", User: operatorUser,
@@ -94,7 +95,7 @@ func (w *world) hostedConfig() *rest.Config {
 	return config
 }
 
-// otherOperator has the caches of an operator of Karpenter's.
+// otherOperator starts the caches of an operator of Karpenter.
 func (w *world) otherOperator(ctx context.Context, wg *sync.WaitGroup, config *rest.Config) cache.Cache {
 	w.t.Helper()
 	scheme := kruntime.NewScheme()

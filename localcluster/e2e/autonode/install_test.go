@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// install gives each control plane what it needs: kinds, namespaces, the rights of the charts and nothing else (R41:
-// the whole suite passes with that), and the node class that every cluster has.
+// install gives each control plane what it needs: kinds, namespaces, just the rights of the charts (R41: the whole
+// suite passes with them), and the node class that every cluster has.
 func (f *fixture) install(ctx context.Context) error {
 	if err := f.guest.Install(ctx); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (f *fixture) install(ctx context.Context) error {
 	return f.guest.Apply(ctx, defaultClass)
 }
 
-// defaultClass is made by the hosted cluster's other controllers; every pool that names no class uses it.
+// defaultClass comes from the hosted cluster's other controllers; every pool that names no class uses it.
 const defaultClass = `
 apiVersion: karpenter.hypershift.openshift.io/v1
 kind: OpenshiftEC2NodeClass

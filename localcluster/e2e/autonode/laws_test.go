@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 )
 
-// heldBack takes the right to write admission policies from the operator, and returns what gives it back.
+// heldBack takes the right to write admission policies from the operator; release gives it back.
 func (w *world) heldBack() (release func()) {
 	w.t.Helper()
 	var roles rbacv1.ClusterRoleList
@@ -59,9 +59,9 @@ func (w *world) heldBack() (release func()) {
 	return nil
 }
 
-// A-09 (a), G22: while the admission policies cannot be written, here for 5 s, nothing of Karpenter's is, and the
-// policy is not Ready. Mutants: Protected is always true; it is not asked for by the wrappers, or by the policy's
-// status.
+// A-09 (a), G22: while the admission policies cannot be written, here for 5 s, no object of Karpenter is written, and
+// the policy is not Ready. Mutants: Protected is always true; the wrappers do not check it; the policy's status does
+// not check it.
 func TestA09a_NothingIsWrittenBeforeTheGuestIsProtected(t *testing.T) {
 	w := begin(t)
 	w.halt()
@@ -108,8 +108,8 @@ func TestA09a_NothingIsWrittenBeforeTheGuestIsProtected(t *testing.T) {
 	t.Logf("the first object was written %s after admission could be", wrote[0].Sub(freed).Round(time.Millisecond))
 }
 
-// unprotected looks on while the operator tries to write admission policies in vain, for 5 s after the first time, and
-// reports what it writes nevertheless.
+// unprotected watches the operator while it tries to write admission policies in vain, for 5 s after its first
+// attempt. It reports what the operator writes nevertheless.
 func (w *world) unprotected(since time.Time, name string) {
 	var first time.Time
 	for deadline := since.Add(6 * within); time.Now().Before(deadline) &&
@@ -135,8 +135,9 @@ func (w *world) unprotected(since time.Time, name string) {
 	}
 }
 
-// A-09 (c): a pool that an earlier process has made is this one's, too, once it was looked at: whoever takes label and
-// owner off it, forges its wrapper's status and takes the wrapper away in the same moment does not set it free.
+// A-09 (c): a pool of an earlier process is this one's, too, once this one has looked at it. Somebody removes its
+// label and owner, forges its wrapper's status and deletes the wrapper at the same moment. That does not set the pool
+// free.
 func TestA09c_APoolThatWasAdoptedIsNotSetFree(t *testing.T) {
 	w := begin(t)
 	w.policy(restrict(in(instanceType, "a", "b")))

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// writes returns the requests of a cluster that changed a resource, those that were refused among them.
+// writes returns a cluster's requests to change a resource, with those that were refused.
 func (w *world) writes(of *rig.Rig, resource string) []cluster.Event {
 	w.t.Helper()
 	return w.events(of, func(e cluster.Event) bool {
@@ -59,7 +59,7 @@ func TestR24_TheWrapperGoesAfterItsNodePool(t *testing.T) {
 	w := begin(t)
 	wrapper := w.pool("r24", wants(in(instanceType, "a")))
 	w.merged("r24", in(instanceType, "a"))
-	// Karpenter holds its pools by a finalizer while their nodes go.
+	// Karpenter holds its pools with a finalizer while their nodes go.
 	w.mustPatch(w.cadmin, w.get(nodePoolKind, "r24"),
 		object{"metadata": object{"finalizers": []any{"example.com/held"}}})
 	w.remove(w.cadmin, wrapper)
@@ -87,7 +87,7 @@ func (w *world) gone(name string) {
 	})
 }
 
-// orphan takes the wrapper away from under its NodePool while the operator cannot act.
+// orphan removes the wrapper of a NodePool while the operator cannot act.
 func (w *world) orphan(name string) {
 	w.t.Helper()
 	wrapper := w.pool(name, wants(in(instanceType, "a")))
@@ -121,7 +121,7 @@ func TestR25_OrphansAreDeleted(t *testing.T) {
 	w.gone("r25-restart")
 }
 
-// G18: what is not ours stays; a wrapper of the same name adopts it.
+// G18: NodePools that are not ours stay; a wrapper of the same name adopts them.
 func TestR25_NodePoolsThatAreNotOursStayAndCanBeAdopted(t *testing.T) {
 	w := begin(t)
 	theirs := newObject(nodePoolKind, "", "r25-theirs", parse(`{template: {spec: {

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// within is how long the specification gives a change to arrive, in machine time, and unchanged how long a state
-	// has to stay.
+	// within is how long the specification gives a change to arrive, in machine time; unchanged is how long a state
+	// must stay.
 	within    = 10 * time.Second
 	unchanged = 3 * time.Second
 	poll      = 50 * time.Millisecond
 )
 
-// sharedFixture are the control planes of the package.
+// sharedFixture has the control planes of the package.
 var sharedFixture = shared.New(newFixture, (*fixture).stop)
 
 func TestMain(m *testing.M) { shared.Main(m, sharedFixture) }

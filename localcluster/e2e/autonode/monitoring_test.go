@@ -20,9 +20,8 @@ func (w *world) shows(line string) {
 	})
 }
 
-// the operator that runs shows every metric that the alerts of its chart ask for, and whose business it is
-// that the policy is not Ready: that of whoever wrote what cannot be merged, and of whoever wrote a policy that is not
-// valid.
+// the running operator shows every metric that the alerts of its chart ask for. It also shows who must act
+// when the policy is not Ready: whoever wrote what cannot be merged, or whoever wrote an invalid policy.
 func TestA43_TheOperatorShowsWhatTheAlertsAskFor(t *testing.T) {
 	w := begin(t)
 	w.policy(restrict(numbered(60, "p")...))

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rights"
 )
 
-// rightsAreNeeded says which rights of the operator no request of all tests needed (U-11), in either cluster.
+// rightsAreNeeded reports the rights of the operator that no request of all tests needed (U-11), in either cluster.
 func (f *fixture) rightsAreNeeded() error {
 	guest, err := charts.GuestRules(charts.Full()...)
 	approval, err2 := charts.ApprovalRules()
@@ -24,7 +24,7 @@ func (f *fixture) rightsAreNeeded() error {
 		rights.AllNeeded(inManagement, managementUser, spareInManagement(), management, hosted, secrets))
 }
 
-// spareInGuest are the rights in the hosted cluster that no request of these tests needs, each with the reason.
+// spareInGuest returns the rights in the hosted cluster that no request of these tests needs, each with the reason.
 func spareInGuest() map[rights.Right]string {
 	const group = "karpenter.hypershift.openshift.io"
 	spare := map[rights.Right]string{
@@ -48,7 +48,7 @@ func spareInGuest() map[rights.Right]string {
 
 const owns = "the admission plugin OwnerReferencesPermissionEnforcement asks for it, where it is on"
 
-// spareInManagement are those in the management cluster: the verbs that the design gives the Role (R41).
+// spareInManagement returns those in the management cluster: the verbs that the design gives the Role (R41).
 func spareInManagement() map[rights.Right]string {
 	const design = "the Role is exactly the one of the design: TestTheRoleIsExactlyTheOneOfTheSource"
 	return map[rights.Right]string{

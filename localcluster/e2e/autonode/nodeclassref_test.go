@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// a pool launches nodes of node classes that the operator has made, and of no others.
+// a pool launches only nodes of node classes that the operator has made.
 
-// ofClass is the spec of a pool that refers to an EC2NodeClass.
+// ofClass returns the spec of a pool that refers to an EC2NodeClass.
 func ofClass(name string, entries ...object) object {
 	spec := wants(entries...)
 	spec["template"].(object)["spec"].(object)["nodeClassRef"] = object{"group": "karpenter.k8s.aws",
@@ -19,7 +19,7 @@ func ofClass(name string, entries ...object) object {
 	return spec
 }
 
-// rogue makes an EC2NodeClass that no wrapper stands behind, as who may impersonate the operator does.
+// rogue makes an EC2NodeClass without a wrapper, as those can who may impersonate the operator.
 func (w *world) rogue(name string) *unstructured.Unstructured {
 	w.t.Helper()
 	class := handMadeClass(name)
@@ -74,7 +74,7 @@ func TestA06_APoolOfAClassThatNobodyManagesLaunchesNothing(t *testing.T) {
 	}
 	w.policySays("True", "")
 
-	// And it is taken away under its pools.
+	// And it is deleted while pools refer to it.
 	began = time.Now()
 	w.remove(w.cadmin, w.get(classWrapper, "a06-rogue"))
 	for _, name := range []string{"a06-there", "a06-new"} {
@@ -88,7 +88,7 @@ func TestA06_APoolOfAClassThatNobodyManagesLaunchesNothing(t *testing.T) {
 	w.policySays("True", "")
 }
 
-// a class that is changed on its way to storage is not used: its pools are closed until it is as it was written.
+// a class that is changed on its way to storage is not used: its pools are closed until it is as written.
 func TestA06_APoolOfAnAlteredClassLaunchesNothing(t *testing.T) {
 	w := begin(t)
 	w.policy(restrict(in(instanceType, "a", "b")))

@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
-// The instance types of the story, of the simulated catalogue. typeD is the cheapest, so that it would be chosen if
-// the policy let it pass.
+// The instance types of the story, from the simulated catalogue. typeD is the cheapest, so it would be chosen if the
+// policy allowed it.
 const (
 	typeA = "m-2x-amd64-linux"
 	typeB = "c-2x-amd64-linux"
@@ -32,7 +32,7 @@ const (
 	budget       = 1 // nodes that may be disrupted at once
 )
 
-// hostedCluster starts a whole guest cluster with Joiner and simulated machines, and the operator of a namespace of
+// hostedCluster starts a whole guest cluster with Joiner and simulated machines, and an operator with a namespace of
 // its own on the shared management cluster.
 func hostedCluster(t *testing.T) *world {
 	t.Helper()
@@ -74,7 +74,7 @@ func (w *world) printJoinersLog() {
 	}
 }
 
-// nodeLog is every node that was ever there.
+// nodeLog records every node that ever existed.
 type nodeLog struct {
 	mu    sync.Mutex
 	types map[string]string // instance type by name, of all
@@ -82,7 +82,7 @@ type nodeLog struct {
 	most  int               // on their way out at once
 }
 
-// watchNodes follows the nodes from now until the test ends. Nothing in between is missed.
+// watchNodes follows the nodes from now until the test ends, without a gap.
 func (w *world) watchNodes() *nodeLog {
 	w.t.Helper()
 	n := &nodeLog{types: map[string]string{}, going: map[string]bool{}}
@@ -124,7 +124,7 @@ func (n *nodeLog) take(event watch.Event) {
 	n.most = max(n.most, count)
 }
 
-// seen returns the instance types of all nodes that ever were, each once.
+// seen returns the instance types of all nodes that ever existed, each once.
 func (n *nodeLog) seen() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,7 +138,7 @@ func (n *nodeLog) seen() []string {
 	return all
 }
 
-// simulated is the spec of an OpenshiftNodePool of simulated machines that are replaced one at a time.
+// simulated returns the spec of an OpenshiftNodePool of simulated machines that are replaced one at a time.
 func simulated(team string, types ...string) object {
 	return parse(fmt.Sprintf(`
 disruption: {consolidateAfter: 1h, budgets: [{nodes: "%d"}]}
@@ -203,9 +203,9 @@ func (w *world) settledOn(team, kind string, pods int) {
 	})
 }
 
-// Policy A, B, C and user B, D: only nodes of B are ever there. A tighter policy replaces what does not conform,
-// within the budget (K5). A pool with nothing left launches nothing and says why on the wrapper, the NodePool, the
-// policy and the pod.
+// The policy has A, B, C and the user B, D: only nodes of B ever exist. A tighter policy replaces what does not
+// conform, within the budget (K5). A pool with nothing left launches nothing; the wrapper, the NodePool, the policy
+// and the pod say why.
 func TestNodesObeyThePolicy(t *testing.T) {
 	t.Parallel() // its guest is its own
 	w := hostedCluster(t)
@@ -245,7 +245,7 @@ func TestNodesObeyThePolicy(t *testing.T) {
 	}
 }
 
-// told waits for an event with a reason about an object whose name begins like that, and prints it.
+// told waits for an event with a reason about an object whose name begins with name, and prints it.
 func (w *world) told(kind, name, reason string) {
 	w.t.Helper()
 	since := time.Now()

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// The kinds of this package. Tests use no Go types for them: what is checked is what the API server stores.
+// The kinds of this package. Tests use no Go types for them: they check what the API server stores.
 var (
 	policyKind    = hypershift("AutoNodePolicy")
 	poolWrapper   = hypershift("OpenshiftNodePool")
@@ -42,7 +42,7 @@ const (
 
 type object = map[string]any
 
-// entry is one requirement as the API server stores it.
+// entry returns one requirement as the API server stores it.
 func entry(key, operator string, values ...string) object {
 	e := object{"key": key, "operator": operator}
 	if len(values) > 0 {
@@ -57,7 +57,7 @@ func entry(key, operator string, values ...string) object {
 
 func in(key string, values ...string) object { return entry(key, "In", values...) }
 
-// atLeast is an entry with minValues.
+// atLeast returns an entry with minValues.
 func atLeast(n int, e object) object {
 	e["minValues"] = int64(n)
 	return e
@@ -71,17 +71,17 @@ func list(entries ...object) []any {
 	return all
 }
 
-// restrict is the spec of a policy with requirements only.
+// restrict returns the spec of a policy with requirements only.
 func restrict(entries ...object) object {
 	return object{"nodePoolDefaults": object{"requirements": list(entries...)}}
 }
 
-// root is the spec of a policy with a root volume only, written as YAML.
+// root returns the spec of a policy with a root volume only; volume is YAML.
 func root(volume string) object {
 	return object{"ec2NodeClassDefaults": object{"rootVolume": parse(volume)}}
 }
 
-// both is a spec with the parts of all.
+// both returns a spec with the parts of all.
 func both(specs ...object) object {
 	sum := object{}
 	for _, spec := range specs {
@@ -92,7 +92,7 @@ func both(specs ...object) object {
 	return sum
 }
 
-// wants is the spec of an OpenshiftNodePool with requirements only.
+// wants returns the spec of an OpenshiftNodePool with requirements only.
 func wants(entries ...object) object {
 	return object{"template": object{"spec": object{"requirements": list(entries...)}}}
 }
@@ -106,7 +106,7 @@ func numbered(n int, prefix string) []object {
 	return entries
 }
 
-// parse reads a YAML mapping. What tests write is constant, so it panics where one is wrong.
+// parse reads a YAML mapping. Tests only have constant ones, so it panics if one is wrong.
 func parse(text string) object {
 	var result object
 	if err := yaml.Unmarshal([]byte(text), &result); err != nil {
@@ -115,7 +115,7 @@ func parse(text string) object {
 	return result
 }
 
-// newObject is an object of a kind with a spec; namespace is empty for kinds of the cluster.
+// newObject returns an object of a kind with a spec; namespace is empty for kinds of the cluster.
 func newObject(kind schema.GroupVersionKind, namespace, name string, spec object) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: object{}}
 	o.SetGroupVersionKind(kind)
@@ -127,7 +127,7 @@ func newObject(kind schema.GroupVersionKind, namespace, name string, spec object
 	return o
 }
 
-// field returns what is at a path, or nil.
+// field returns the value at a path, or nil.
 func field(o *unstructured.Unstructured, path ...string) any {
 	value, _, _ := unstructured.NestedFieldCopy(o.Object, path...)
 	return value

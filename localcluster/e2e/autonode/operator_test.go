@@ -13,7 +13,7 @@ import (
 // infraID is the cluster's name on AWS.
 const infraID = "cluster-x7k2p"
 
-// run makes sure that the operator runs with these flags beyond those that every one has.
+// run makes sure that the operator runs with these flags beyond those of every operator.
 func (w *world) run(flags ...string) {
 	w.t.Helper()
 	if w.operator != nil {
@@ -48,7 +48,7 @@ func (w *world) halt() {
 	}
 }
 
-// restart is a new process of the operator with the same flags.
+// restart starts a new process of the operator with the same flags.
 func (w *world) restart() {
 	w.t.Helper()
 	flags := w.flags
@@ -56,12 +56,12 @@ func (w *world) restart() {
 	w.run(flags...)
 }
 
-// bootstrap are the flags by which nodes know what to start with, unless a test takes it from Secrets.
+// bootstrap returns the flags for the nodes' user data, unless a test takes it from Secrets.
 func (f *fixture) bootstrap() []string {
 	return []string{"--userdata-file", f.userData, "--ami-ids", "ami-0a"}
 }
 
-// program is joiner-operator between the two clusters.
+// program returns joiner-operator between the two clusters.
 func (f *fixture) program(flags []string) rig.Program {
 	if !slices.Contains(flags, "--userdata-secrets") {
 		flags = append(f.bootstrap(), flags...)

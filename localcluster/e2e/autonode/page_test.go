@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The user's page: its manifests, in their order, give what the text around them promises.
+// The manifests of the user's page, in their order, do what the text around them promises.
 func TestTheManifestsOfThePageDoWhatItSays(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/autonode-policy.md")
 	if err != nil {

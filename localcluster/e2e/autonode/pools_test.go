@@ -179,7 +179,7 @@ func TestR22_InterleavedUpdatesConverge(t *testing.T) {
 	w.policySays("True", "")
 }
 
-// G21: what cannot be changed in a NodePool cannot be changed in its wrapper, so that no update gets stuck in between.
+// G21: what cannot change in a NodePool cannot change in its wrapper, so no update gets stuck in between.
 func TestG21_WhatANodePoolCannotChangeIsRefusedOnTheWrapper(t *testing.T) {
 	w := begin(t)
 	dynamic, static := "{template: {spec: {requirements: []}}}", "{replicas: 1, template: {spec: {requirements: []}}}"

@@ -15,7 +15,7 @@ import (
 
 // Tests of the readings (G1 to G29) that no requirement covers.
 
-// G3: where Karpenter has a name of its own, metadata can be closed too.
+// G3: if Karpenter has a name of its own, metadata can be closed too.
 func TestG3_StrictAdmissionRefusesMetadataToo(t *testing.T) {
 	w := begin(t)
 	const operand = "karpenter-operand"
@@ -57,7 +57,7 @@ func TestG4_UnderAnotherNameItDoesNotStart(t *testing.T) {
 	}
 }
 
-// G15: an API server that does not answer is no permission. What was applied stays, and nothing new is written.
+// G15: an API server that does not answer permits nothing. What was applied stays, and nothing new is written.
 func TestG15_AManagementClusterThatIsDownIsNoPermission(t *testing.T) {
 	w := begin(t)
 	w.policy(restrict(in(instanceType, "a", "b")))
@@ -103,7 +103,7 @@ func TestG16_TheMessageNamesAFewWrappersAndNoContents(t *testing.T) {
 	}
 }
 
-// G17: a policy that a finalizer holds is in force until it is gone.
+// G17: a policy held by a finalizer is in force until it is gone.
 func TestG17_APolicyInDeletionIsInForce(t *testing.T) {
 	w := begin(t)
 	p := w.policy(restrict(in(instanceType, "a")))
@@ -115,7 +115,7 @@ func TestG17_APolicyInDeletionIsInForce(t *testing.T) {
 	w.merged("g17", in(arch, "amd64"))
 }
 
-// G19: a teardown removes wrappers, what was made from them, and the admission policies; pools are not made again.
+// G19: a teardown removes wrappers, their products, and the admission policies; pools are not made again.
 func TestG19_TeardownLeavesNothing(t *testing.T) {
 	w := begin(t)
 	w.pool("g19", wants(in(arch, "amd64")))
@@ -147,7 +147,7 @@ func TestG19_TeardownLeavesNothing(t *testing.T) {
 	w.rooted(hardCoded, "default")
 }
 
-// G22: the guest is protected before the first object of Karpenter's is written.
+// G22: the guest is protected before the first object of Karpenter is written.
 func TestG22_AdmissionComesBeforeTheFirstPool(t *testing.T) {
 	w := begin(t)
 	w.pool("g22", wants(in(arch, "amd64")))
@@ -204,7 +204,7 @@ func TestG29_TwoOperatorsDoNotFight(t *testing.T) {
 	}
 	w.policySays("True", "")
 	w.quiet()
-	// Each compares everything with the policy 10 s after the last change, and may have news of that.
+	// Each compares everything with the policy 10 s after the last change, and may then write about it.
 	w.eventuallyIn(poolPatience, "both operators to have told what they found", func() (bool, string) {
 		wrote := w.events(w.mgmt, func(e cluster.Event) bool {
 			return strings.HasPrefix(e.UserAgent, "joiner-operator") && e.Verb == "patch" &&

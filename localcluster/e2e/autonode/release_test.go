@@ -30,7 +30,7 @@ func TestA08_AVersionThatIsNotProvidedIsSaid(t *testing.T) {
 		w.policySays("True", "")
 		w.class(c.name, object{"monitoring": "Basic", "version": "4.20.0"})
 		w.classSays(c.name, "VersionResolved", "False", "VersionNotSupported")
-		w.policy(root("{volumeSize: 95Gi}")) // what is there stays, and follows the policy
+		w.policy(root("{volumeSize: 95Gi}")) // existing classes stay, and follow the policy
 		w.rooted("{volumeSize: 95Gi, volumeType: gp3, encrypted: true}", c.name)
 		w.policy(root("{volumeSize: 90Gi}"))
 	}
@@ -40,7 +40,7 @@ func TestA08_AVersionThatIsNotProvidedIsSaid(t *testing.T) {
 	}
 }
 
-// with Secrets it is HyperShift that resolves a version, and status.version that tells.
+// with Secrets HyperShift resolves a version, and status.version tells it.
 func TestA08_AVersionIsAwaited(t *testing.T) {
 	w := begin(t)
 	w.maySeeSecrets()

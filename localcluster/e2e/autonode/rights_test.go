@@ -17,7 +17,7 @@ const (
 	group = "karpenter.hypershift.openshift.io"
 	// managementUser is how the management cluster knows the operator.
 	managementUser = "system:serviceaccount:" + hcp + ":" + account
-	// confirmation is for how long a refusal has to last before the operator takes it for one (G15).
+	// confirmation is how long a refusal must last before the operator believes it (G15).
 	confirmation = 30 * time.Second
 )
 
@@ -71,7 +71,7 @@ func TestR41_TheOperatorsRightsAreThoseOfTheSource(t *testing.T) {
 	}
 }
 
-// withoutPolicyRights takes the rules about policies from the operator's role, and gives them back at the end.
+// withoutPolicyRights removes the rules about policies from the operator's role until giveBack or the test's end.
 func (w *world) withoutPolicyRights() (giveBack func()) {
 	w.t.Helper()
 	var roles rbacv1.RoleList
@@ -108,7 +108,7 @@ func (w *world) withoutPolicyRights() (giveBack func()) {
 	return giveBack
 }
 
-// readState returns the state in which the policy is known, as the metrics tell it.
+// readState returns the metrics' state of the operator's knowledge of the policy.
 func (w *world) readState() string {
 	w.t.Helper()
 	lines := w.metric("autonode_policy_read_state")

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// samples are what an API server counts: lines of its metrics.
+// samples are an API server's counts: lines of its metrics.
 type samples []string
 
 // scrape asks the management cluster's API server for its metrics.
@@ -55,20 +55,20 @@ func (s samples) sum(metric string, labels ...string) (sum float64) {
 	return sum
 }
 
-// refused counts what was answered with 429.
+// refused counts requests answered with 429.
 func (s samples) refused() float64 { return s.sum("apiserver_request_total", `code="429"`) }
 
-// tooMuch counts what was refused by priority and fairness.
+// tooMuch counts requests refused by priority and fairness.
 func (s samples) tooMuch() float64 { return s.sum("apiserver_flowcontrol_rejected_requests_total") }
 
-// count is how many requests with these labels there were since other samples were taken.
+// count returns the number of requests with these labels since the samples since.
 func (s samples) count(since samples, labels ...string) float64 {
 	const metric = "apiserver_request_duration_seconds_count"
 	return s.sum(metric, labels...) - since.sum(metric, labels...)
 }
 
-// quantile is within what time a part of those requests was answered, interpolated between the bounds that the API
-// server counts.
+// quantile returns the time within which a part of those requests was answered. It is interpolated between the bounds
+// of the API server's buckets.
 func (s samples) quantile(part float64, since samples, labels ...string) time.Duration {
 	within := s.buckets(labels)
 	for bound, n := range since.buckets(labels) {
@@ -84,7 +84,7 @@ func (s samples) quantile(part float64, since samples, labels ...string) time.Du
 	for _, bound := range bounds {
 		if n := within[bound]; n >= wanted && n > fewer {
 			if math.IsInf(bound, 1) {
-				break // longer than the last bound: by how much is not counted
+				break // longer than the last bound; the server does not count by how much
 			}
 			return time.Duration((below + (bound-below)*(wanted-fewer)/(n-fewer)) * float64(time.Second))
 		}
@@ -93,7 +93,7 @@ func (s samples) quantile(part float64, since samples, labels ...string) time.Du
 	return time.Duration(math.MaxInt64)
 }
 
-// buckets are how many requests took at most how many seconds.
+// buckets returns how many requests took at most so long, by seconds.
 func (s samples) buckets(labels []string) map[float64]float64 {
 	found := map[float64]float64{}
 	s.each("apiserver_request_duration_seconds_bucket", labels, func(line string, value float64) {
@@ -106,7 +106,7 @@ func (s samples) buckets(labels []string) map[float64]float64 {
 	return found
 }
 
-// A-47: the figures are those that the API server counts.
+// A-47: the figures are the API server's own counts.
 func TestA47_SamplesAreRead(t *testing.T) {
 	const metric = "apiserver_request_duration_seconds"
 	taken := func(fast, slow, slowest int) samples {

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// poolsEnv is how many OpenshiftNodePools a change of the policy has to reach; `make e2e` sets the number that the
-	// specification asks for.
+	// poolsEnv names how many OpenshiftNodePools a change of the policy must reach; `make e2e` sets the number of the
+	// specification.
 	poolsEnv     = "JOINER_POLICY_POOLS"
 	fewPools     = 20
-	manyAtOnce   = 8 // creates under way
+	manyAtOnce   = 8 // concurrent creates
 	poolPatience = 5 * time.Minute
 )
 
@@ -93,7 +93,7 @@ func (w *world) createPools(n int) {
 	wg.Wait()
 }
 
-// removePools is here because so many take longer to go than begin waits.
+// removePools exists because so many pools take longer to go than begin waits.
 func (w *world) removePools() {
 	w.t.Helper()
 	if err := w.cadmin.DeleteAllOf(w.ctx, newObject(poolWrapper, "", "", nil)); err != nil {
@@ -132,7 +132,7 @@ func (w *world) quiet() {
 	})
 }
 
-// requests counts what a user has asked of a cluster since a time, by verb and resource.
+// requests counts a user's requests to a cluster since a time, by verb and resource.
 func (w *world) requests(of *rig.Rig, user string, since time.Time) counts {
 	w.t.Helper()
 	sum := counts{}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// userData is the Secret that HyperShift makes for the nodes of a node class.
+// userData returns the Secret that HyperShift makes for the nodes of a node class.
 func userData(class, content string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -44,8 +44,7 @@ func (w *world) maySeeSecrets() {
 	w.t.Cleanup(func() { _ = w.sre.Delete(w.ctx, binding) })
 }
 
-// User data comes from the Secrets of the hosted control plane; a class whose Secret is not there yet waits, and says
-// so.
+// User data comes from the Secrets of the hosted control plane. A class without a Secret yet waits, and says so.
 func TestUserDataComesFromTheSecretsOfTheHostedControlPlane(t *testing.T) {
 	w := begin(t)
 	w.maySeeSecrets()

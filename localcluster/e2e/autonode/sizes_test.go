@@ -12,11 +12,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 )
 
-// sizesEnv asks for the hosted cluster that A-47 names, and for the window in which its figures are taken. Without it
-// the cluster is small, and the window short.
+// sizesEnv asks for the hosted cluster of A-47, and for its window of measurement. Without it the cluster is small,
+// and the window short.
 const sizesEnv = "JOINER_OPERATOR_SIZES"
 
-// hostedSize is a hosted cluster at rest, and how long it is looked at.
+// hostedSize is the size of a hosted cluster at rest, and how long it is measured.
 type hostedSize struct {
 	pools, classes, claims int
 	window                 time.Duration
@@ -35,8 +35,9 @@ func sizeFromEnv(t *testing.T) hostedSize {
 	}
 }
 
-// what one operator costs beside a hosted cluster that is at rest: memory, processor time, and requests to the
-// management cluster. The requests are bounded here, since they are counted; the figures of the machine are told.
+// what one operator costs beside a hosted cluster at rest: memory, processor time, and requests to the
+// management cluster. Requests can be counted exactly, so the test bounds them. The figures of the machine are only
+// logged.
 func TestA47_OneOperatorIsSmall(t *testing.T) {
 	w := begin(t)
 	size := sizeFromEnv(t)
@@ -52,7 +53,7 @@ func TestA47_OneOperatorIsSmall(t *testing.T) {
 	}
 	w.createPools(size.pools)
 	w.allMerged(size.pools, in(instanceType, "a", "b"))
-	w.quiet() // by then the API server has the rule for claims
+	w.quiet() // then the API server has the rule for claims
 	w.createClaims(size.claims)
 	w.conforming("True", "Conforms")
 	w.quiet()
@@ -115,7 +116,7 @@ func (w *world) createClaims(n int) {
 	wg.Wait()
 }
 
-// processorTime is what a process has used, in user mode and in the kernel (proc(5): fields 14 and 15 of stat, in
+// processorTime returns a process's time in user mode and in the kernel (proc(5): fields 14 and 15 of stat, in
 // hundredths of a second on every Linux that Go runs on).
 func processorTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
@@ -137,7 +138,7 @@ func processorTime(t *testing.T, pid int) time.Duration {
 	return time.Duration(sum) * 10 * time.Millisecond
 }
 
-// residentMemory is how much of a process stands in memory, in bytes.
+// residentMemory returns how many bytes of a process are in memory.
 func residentMemory(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

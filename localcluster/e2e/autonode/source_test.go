@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The manifests of the enhancement, as kubectl applies them, and what its text promises of them.
+// The manifests of the enhancement, as kubectl applies them, and what its text promises about them.
 
-// manifest is a whole object with a spec that is written as an indented block.
+// manifest returns a whole object; spec becomes an indented block.
 func manifest(head, spec string) string {
 	return strings.TrimSpace(head) + "\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ") + "\n"
 }
@@ -50,7 +50,7 @@ func TestTheManifestsOfTheSourceGiveWhatItPromises(t *testing.T) {
 			rest...)...)
 }
 
-// The two NodePools by which the source shows how flexible requirements are, as wrappers under its policy.
+// The source shows with two NodePools how flexible requirements are; here they are wrappers under its policy.
 func TestTheSourcesExamplesOfRequirementsUnderItsPolicy(t *testing.T) {
 	w := begin(t)
 	w.policy(parse(sourcePolicy))
@@ -64,8 +64,8 @@ func TestTheSourcesExamplesOfRequirementsUnderItsPolicy(t *testing.T) {
 	w.folds("windows", capacityType, []string{"spot", "on-demand"}, []string{"spot"})
 }
 
-// G3: the source's own admission policy would also refuse Karpenter's annotations and the garbage collector. Whoever
-// applies it gets the operator's form of it back.
+// G3: the source's own admission policy would also refuse Karpenter's annotations and the garbage collector. If
+// somebody applies it, the operator restores its own form.
 func TestTheSourcesAdmissionPolicyIsReplacedByTheOneThatWorks(t *testing.T) {
 	w := begin(t)
 	w.pool("literal", wants(in(arch, "amd64")))
@@ -97,7 +97,7 @@ spec: {policyName: karpenter.nodepool.hypershift.io, validationActions: [Deny]}
 			object{"metadata": object{"annotations": object{"karpenter.sh/nodepool-hash": "1"}}})
 		return err == nil, show(err)
 	})
-	// Both messages of the source are those that people see.
+	// People see both messages of the source.
 	w.refused("a pool", w.cadmin.Create(w.ctx, handMade("by-hand"), client.DryRunAll),
 		"NodePool resources cannot be modified directly. Use OpenshiftNodePool instead.")
 	w.refused("a class", w.cadmin.Create(w.ctx, handMadeClass("by-hand"), client.DryRunAll),

@@ -25,14 +25,14 @@ const (
 	standInVolume = "{volumeSize: 120Gi, volumeType: gp3, encrypted: true}"
 )
 
-// standIn does to a hosted cluster what HyperShift's own operator of Karpenter can be seen to do (U1 to U5 of the
-// specification): one admission policy for EC2NodeClasses, a fixed node class named default, and an EC2NodeClass with
-// the whole spec of its own making for each OpenshiftEC2NodeClass, which it holds by a finalizer. It is a program of
-// ours and has none of HyperShift's code.
+// standIn does to a hosted cluster what HyperShift's own operator of Karpenter visibly does (U1 to U5 of the
+// specification). It makes one admission policy for EC2NodeClasses, and a fixed node class named default. For each
+// OpenshiftEC2NodeClass, which it holds with a finalizer, it makes an EC2NodeClass and writes its whole spec. It is a
+// program of ours and has none of HyperShift's code.
 type standIn struct {
 	t      *testing.T
 	client client.Client
-	wrote  map[string]any // what the API server made of the specs that it wrote, by kind and name
+	wrote  map[string]any // the specs that it wrote, as the API server stored them, by kind and name
 	stop   func()
 }
 
@@ -103,7 +103,7 @@ func (s *standIn) round(ctx context.Context) error {
 		parse("{policyName: "+classVAP+", validationActions: [Deny]}")), nil)
 }
 
-// class makes the EC2NodeClass of a wrapper, or lets both go.
+// class makes the EC2NodeClass of a wrapper, or lets both go when the wrapper is deleted.
 func (s *standIn) class(ctx context.Context, wrapper *unstructured.Unstructured) error {
 	held := slices.Contains(wrapper.GetFinalizers(), classHold)
 	if wrapper.GetDeletionTimestamp() != nil {
@@ -132,7 +132,7 @@ func (s *standIn) class(ctx context.Context, wrapper *unstructured.Unstructured)
 	return s.keep(ctx, newObject(nodeClassKind, "", wrapper.GetName(), spec), owner)
 }
 
-// keep creates an object, or overwrites its whole spec when that is not what came of the last write.
+// keep creates an object, or overwrites its whole spec if it differs from the result of the last write.
 func (s *standIn) keep(ctx context.Context, wanted *unstructured.Unstructured, owner object) error {
 	found := newObject(wanted.GroupVersionKind(), "", wanted.GetName(), nil)
 	key := fmt.Sprintf("%s %s", wanted.GetKind(), wanted.GetName())
@@ -160,8 +160,8 @@ func (s *standIn) keep(ctx context.Context, wanted *unstructured.Unstructured, o
 	return nil
 }
 
-// probe asks every 200 ms, as a customer, whether an EC2NodeClass may be made by hand. The returned function ends
-// that, and says how often it asked and what was answered other than a refusal by the admission policy.
+// probe tries every 200 ms, as a customer, to make an EC2NodeClass by hand. end stops that. It returns how often probe
+// asked, and all answers other than a refusal by the admission policy.
 func (w *world) probe() (end func() (asked int, wrong []string)) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan struct{})
@@ -190,7 +190,7 @@ func (w *world) probe() (end func() (asked int, wrong []string)) {
 	return func() (int, []string) { cancel(); <-done; return asked, wrong }
 }
 
-// versions are the resource versions of all objects of these kinds.
+// versions returns the resource versions of all objects of these kinds.
 func (w *world) versions(kinds ...kindOfObject) map[string]string {
 	w.t.Helper()
 	all := map[string]string{}

@@ -17,7 +17,7 @@ func TestR42_ReadyMeansMergedIntoEveryPoolAndClass(t *testing.T) {
 		size := map[bool]string{true: "80Gi", false: "90Gi"}[w.get(policyKind, "default") == nil]
 		w.policy(both(restrict(in(instanceType, "a")), root("{volumeSize: "+size+"}")))
 		w.policySays("True", "")
-		// Ready is not told before its reason is there: nothing is polled here.
+		// Ready does not come before its reason exists: nothing is polled here.
 		for _, name := range []string{"r42-1", "r42-2"} {
 			if got := requirementsOf(w.get(nodePoolKind, name)); show(got) != show(list(in(instanceType, "a"),
 				in(arch, "amd64"))) {
@@ -139,7 +139,7 @@ func TestR48_WithoutTheOperatorTheLastStateStands(t *testing.T) {
 	}
 }
 
-// G15: a definition that is missing for longer than the confirmation is as good as no policy.
+// G15: if the definition is missing for longer than the confirmation, it counts as no policy.
 func TestR49_InstallingTheDefinitionChangesNothing(t *testing.T) {
 	w := begin(t)
 	crd := w.policyCRD()

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// what stands in the status of a wrapper is output. The customer may write it, and change what the operator
-// writes.
+// the status of a wrapper is only output. The customer may write it, and change what the operator writes.
 
 // celOf spells a value in the Common Expression Language, of any type wherever it stands.
 func celOf(value any) string {
@@ -37,7 +36,7 @@ type forgery struct {
 	observed   object            // nil leaves it
 }
 
-// forgeries change every field that a status is judged by, one at a time and all at once.
+// forgeries returns changes of every field by which a status is judged, one at a time and all at once.
 func forgeries(status string, observed object) []forgery {
 	opposite := map[string]string{"True": "Applied", "False": "ReconcileFailed"}[status]
 	return []forgery{
@@ -52,7 +51,7 @@ func forgeries(status string, observed object) []forgery {
 	}
 }
 
-// forge puts a forgery into force for one OpenshiftNodePool, whose status is made from what it says now.
+// forge puts a forgery into force for one OpenshiftNodePool; the forged status is made from its present one.
 func (w *world) forge(name string, f forgery) {
 	w.t.Helper()
 	var patches []string
@@ -74,8 +73,7 @@ func (w *world) forge(name string, f forgery) {
 		strings.Join(patches, ", ") + "]"})
 }
 
-// forgedPools makes five pools and has the status of each forged in another way, from the moment on in which it says
-// reason.
+// forgedPools makes five pools. From the moment when a pool's status says reason, it is forged, each in another way.
 func (w *world) forgedPools(prefix, status, reason string, all []forgery, spec object) {
 	w.t.Helper()
 	for i := range all {
@@ -87,7 +85,7 @@ func (w *world) forgedPools(prefix, status, reason string, all []forgery, spec o
 		w.forge(name, f)
 	}
 	began := time.Now()
-	// the forgery is made as soon as anybody writes the status, as Karpenter does with the NodePool's
+	// any write of the status triggers the forgery, as Karpenter's does with the NodePool's
 	for i := range all {
 		name := fmt.Sprintf("%s-%d", prefix, i)
 		w.eventually("the status of "+name+" to be forged", func() (bool, string) {
@@ -109,13 +107,13 @@ func (w *world) patchStatus(name string, status object) error {
 	return w.cadmin.Status().Patch(w.ctx, newObject(poolWrapper, "", name, nil), mergePatch(body))
 }
 
-// however the status of wrappers is forged, the policy stays not Ready while it cannot be merged.
+// a policy that cannot be merged never becomes Ready, however the status of wrappers is forged.
 func TestA03_AForgedStatusDoesNotMakeThePolicyReady(t *testing.T) {
 	w := begin(t)
 	w.policy(restrict(numbered(60, "p")...))
 	all := forgeries("True", object{"uid": "another", "generation": int64(7)})
 	w.forgedPools("a03-no", "False", "TooManyRequirements", all, wants(numbered(60, "u")...))
-	// What it says of all of them comes within a second or two; until then it says it of the first, and never True.
+	// Ready names all of them within a second or two. Until then it names the first ones, and it is never True.
 	failed := func() int {
 		ready := condition(w.get(policyKind, "default"), "Ready")
 		message, _ := ready["message"].(string)
@@ -144,7 +142,7 @@ func TestA03_AForgedStatusDoesNotMakeThePolicyReady(t *testing.T) {
 	}
 }
 
-// and it stays Ready while it is merged, whatever they say.
+// and a merged policy stays Ready, whatever they say.
 func TestA03_AForgedStatusDoesNotMakeThePolicyNotReady(t *testing.T) {
 	w := begin(t)
 	w.policy(restrict(in(instanceType, "a", "b")))
@@ -156,7 +154,7 @@ func TestA03_AForgedStatusDoesNotMakeThePolicyNotReady(t *testing.T) {
 	})
 }
 
-// an operator that starts anew knows nothing of the wrappers, and does not say so before it had time to look.
+// a new operator knows nothing about the wrappers, and says nothing before it had time to look.
 func TestA03_ARestartDoesNotMakeReadyFlap(t *testing.T) {
 	const pools = 200
 	w := begin(t)

@@ -29,7 +29,7 @@ type world struct {
 	ctx context.Context
 }
 
-// begin returns a world without policies and without wrappers but `default`, in which the operator runs.
+// begin returns a world with a running operator, without policies, and with `default` as the only wrapper.
 func begin(t *testing.T) *world {
 	t.Helper()
 	f := sharedFixture.Get(t)
@@ -95,7 +95,7 @@ func (w *world) put(as client.Client, o *unstructured.Unstructured) *unstructure
 	return o
 }
 
-// try is put for what may be refused.
+// try is put for objects that may be refused.
 func (w *world) try(as client.Client, o *unstructured.Unstructured) error {
 	spec := o.Object["spec"]
 	err := as.Create(w.ctx, o)
@@ -112,8 +112,7 @@ func (w *world) try(as client.Client, o *unstructured.Unstructured) error {
 	return err
 }
 
-// status writes a status whatever a controller has written to the object in between, and returns what the API server
-// says.
+// status writes a status, whatever a controller writes to the object in between, and returns the API server's answer.
 func (w *world) status(as client.Client, o *unstructured.Unstructured, status object) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := as.Get(w.ctx, client.ObjectKeyFromObject(o), o); err != nil {
@@ -146,7 +145,7 @@ func (w *world) patch(as client.Client, o *unstructured.Unstructured, change obj
 	return as.Patch(w.ctx, o.DeepCopy(), mergePatch(change))
 }
 
-// mergePatch is a change as a merge patch. What tests write always marshals.
+// mergePatch returns a change as a merge patch. What tests write always marshals.
 func mergePatch(change object) client.Patch {
 	return client.RawPatch(types.MergePatchType, []byte(show(change)))
 }
@@ -158,7 +157,7 @@ func (w *world) mustPatch(as client.Client, o *unstructured.Unstructured, change
 	}
 }
 
-// get reads an object as the cluster's own admin; nil: there is none.
+// get reads an object as the cluster's own admin. It returns nil if there is none.
 func (w *world) get(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	w.t.Helper()
 	as, namespace := w.guest.Client, ""
@@ -186,13 +185,13 @@ func (w *world) list(as client.Client, kind schema.GroupVersionKind) []unstructu
 	return all.Items
 }
 
-// eventually polls until look is content; look also says what it saw.
+// eventually polls until look returns true; look also says what it saw.
 func (w *world) eventually(what string, look func() (bool, string)) {
 	w.t.Helper()
 	w.eventuallyIn(within, what, look)
 }
 
-// eventuallyIn is eventually with a limit of one's own, in machine time.
+// eventuallyIn is eventually with another limit, in machine time.
 func (w *world) eventuallyIn(limit time.Duration, what string, look func() (bool, string)) {
 	w.t.Helper()
 	began, since := machinetime.Now(), time.Now()
@@ -221,7 +220,7 @@ func (w *world) stays(what string, look func() any) {
 	w.staysFor(unchanged, what, look)
 }
 
-// staysFor is stays with a time of one's own.
+// staysFor is stays with another time.
 func (w *world) staysFor(during time.Duration, what string, look func() any) {
 	w.t.Helper()
 	before, end, ticker := look(), time.After(during), time.NewTicker(poll)
@@ -238,8 +237,8 @@ func (w *world) staysFor(during time.Duration, what string, look func() any) {
 	}
 }
 
-// keepsTo demands that nothing becomes of a policy that cannot be read, until it is certain and a while longer: a
-// NodePool stays as it was applied last, and one that is new is not written.
+// keepsTo demands that an unreadable policy has no effect until the confirmation is over, and a while longer. The
+// NodePool applied stays as it was applied last, and fresh is not written.
 func (w *world) keepsTo(applied, fresh string) {
 	w.t.Helper()
 	if got := requirementsOf(w.get(nodePoolKind, applied)); len(got) != 2 {

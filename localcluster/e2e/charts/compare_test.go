@@ -25,7 +25,7 @@ func resourceOf(groupVersion string, resource metav1.APIResource) schema.GroupVe
 	return parsed.WithResource(resource.Name)
 }
 
-// added are the objects of an inventory that an earlier one has not, without Helm's own record of releases.
+// added returns the objects that an earlier inventory does not have, sorted, without Helm's own record of releases.
 func added(before, after map[string]*unstructured.Unstructured) (names []string) {
 	for name := range after {
 		if before[name] == nil && !strings.HasPrefix(name, "Secret/sh.helm.release.v1.") {
@@ -36,8 +36,8 @@ func added(before, after map[string]*unstructured.Unstructured) (names []string)
 	return names
 }
 
-// holds demands that the cluster has what a chart renders with these values, and of what it had before everything.
-// Defaults of the API server may be beside it.
+// holds demands that the cluster has just the objects that it had before, those that a chart renders with these
+// values, and those of beside. Objects may have the API server's defaults, too.
 func (h *helm) holds(when, chart string, set map[string]any, before map[string]*unstructured.Unstructured,
 	beside ...string) {
 	h.t.Helper()
@@ -77,7 +77,7 @@ func (h *helm) holds(when, chart string, set map[string]any, before map[string]*
 	}
 }
 
-// lacks says what of want an object has not, or has otherwise. What is empty may be left out.
+// lacks returns what an object lacks of want, or has with another value. Empty values may be left out.
 func lacks(at string, have, want any) (differences []string) {
 	switch want := want.(type) {
 	case map[string]any:
@@ -105,7 +105,7 @@ func lacks(at string, have, want any) (differences []string) {
 	return differences
 }
 
-// said is a value as text; numbers are read as one kind or another.
+// said returns a value as text: numbers may be read as different types.
 func said(value any) string {
 	if number, is := value.(float64); is {
 		return strconv.FormatFloat(number, 'f', -1, 64)
@@ -113,7 +113,7 @@ func said(value any) string {
 	return fmt.Sprint(value)
 }
 
-// What the comparison is for: it must not take everything.
+// The comparison must not accept everything.
 func TestTheComparisonFindsWhatDiffers(t *testing.T) {
 	have := map[string]any{"a": []any{map[string]any{"b": int64(1), "default": true}}, "c": "x"}
 	for want, differs := range map[string]bool{"{a: [{b: 1}]}": false, "{c: x, d: {}, e: '', f: []}": false,

@@ -26,7 +26,7 @@ kind: KWOKNodeClass
 metadata: {name: kept}
 `
 
-// identities are the UIDs of objects, which tell whether they are still the same.
+// identities returns the UIDs of objects, which tell whether they are still the same objects.
 func (h *helm) identities(names ...string) map[string]string {
 	h.t.Helper()
 	live, uids := h.inventory(h.t), map[string]string{}
@@ -39,7 +39,7 @@ func (h *helm) identities(names ...string) map[string]string {
 	return uids
 }
 
-// takeOver are the flags with which a version of Helm takes over what is there.
+// takeOver returns the flags with which this version of Helm takes over existing objects.
 func (h *helm) takeOver() []string {
 	if h.name == "Helm 4" {
 		return []string{"--take-ownership", "--force-conflicts"}
@@ -47,8 +47,8 @@ func (h *helm) takeOver() []string {
 	return []string{"--take-ownership"}
 }
 
-// U-11: definitions from the folder crds get to the chart of definitions as its page says, are upgraded by it, and
-// stay when it goes, and their objects are the same all along.
+// U-11: definitions move from the folder crds to the chart of definitions as its page says. The chart upgrades them,
+// and they stay when it goes. All along, their objects are the same.
 func TestU11_DefinitionsGetToAChartOfTheirOwn(t *testing.T) {
 	eachHelm(t, func(h *helm) {
 		h.put("install", ours.Joiner, chartstest.Needed(ours.Joiner))
@@ -89,7 +89,7 @@ func TestU11_DefinitionsGetToAChartOfTheirOwn(t *testing.T) {
 	})
 }
 
-// again are the flags with which a version of Helm installs a release over definitions that it kept, and that
+// again returns the flags with which this version of Helm installs a release over definitions that it kept and that
 // somebody changed.
 func (h *helm) again() []string {
 	if h.name == "Helm 4" {
@@ -112,7 +112,7 @@ func (h *helm) definition(name string) *unstructured.Unstructured {
 	return found
 }
 
-// makeOlder takes the categories from a definition, as if it were of an earlier release.
+// makeOlder removes the categories from a definition, as if it were from an earlier release.
 func (h *helm) makeOlder(name string) {
 	h.t.Helper()
 	found := h.definition(name)
@@ -158,8 +158,8 @@ func TestU11_ADefinitionThatIsSwitchedOffStays(t *testing.T) {
 	})
 }
 
-// U-11: what the programs write into objects of their charts, Helm leaves alone: the webhook's caBundle and path,
-// and the certificates of the conversion.
+// U-11: Helm leaves alone what the programs write into objects of their charts: the webhook's caBundle and path, and
+// the certificates of the conversion.
 func TestU11_WhatTheProgramsWriteSurvives(t *testing.T) {
 	eachHelm(t, func(h *helm) {
 		webhook, joiner := chartstest.Needed(ours.Webhook), chartstest.Needed(ours.Joiner)

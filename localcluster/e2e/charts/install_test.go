@@ -17,11 +17,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts/chartstest"
 )
 
-// others are values that differ from a chart's own, of all that can be changed together.
+// others returns other values than the chart's own, for all values that can be changed together.
 func others(chart string) map[string]any {
 	set := chartstest.Needed(chart)
 	for _, change := range chartstest.Changes(chart) {
-		switch change.Path { // each of these takes the object away with which another value is seen
+		switch change.Path { // each of these removes an object in which another value shows
 		case "monitoring.enabled", "alerts.enabled", "platforms", "own", "userData.fromSecrets", "infraFrom",
 			"authentication.mode":
 			continue
@@ -35,7 +35,7 @@ func others(chart string) map[string]any {
 		set[change.Path] = change.Value
 	}
 	delete(set, "authentication.mode") // a path is shown, or a certificate
-	if set["aws.clusterName"] != nil { // by what aws has; settings says the same otherwise
+	if set["aws.clusterName"] != nil { // by the keys of aws; settings has the same ones
 		for path := range set {
 			if key, is := strings.CutPrefix(path, "settings."); is && slices.Contains(ofEC2(), key) {
 				delete(set, path)
@@ -45,7 +45,7 @@ func others(chart string) map[string]any {
 	return set
 }
 
-// ofEC2 are the keys of settings that aws has too.
+// ofEC2 returns the keys of settings that aws has too.
 func ofEC2() []string {
 	var own struct{ EC2 map[string]string }
 	text, err := fs.ReadFile(ours.Files(), ours.Joiner+"/files/karpenter.yaml")
@@ -55,7 +55,7 @@ func ofEC2() []string {
 	return slices.Collect(maps.Keys(own.EC2))
 }
 
-// definitions are those that a chart has in its folder crds, as the inventory calls them.
+// definitions returns those in a chart's folder crds, named as in the inventory.
 func definitions(t *testing.T, chart string) (names []string) {
 	t.Helper()
 	found, err := fs.Glob(ours.Files(), chart+"/crds/*")
@@ -69,7 +69,7 @@ func definitions(t *testing.T, chart string) (names []string) {
 	return names
 }
 
-// kept are what the page of a chart says stays when a release is removed.
+// kept returns what stays when a release is removed, according to the chart's page.
 func kept(t *testing.T, chart string, set map[string]any) []string {
 	t.Helper()
 	names := definitions(t, chart)
@@ -86,8 +86,8 @@ func kept(t *testing.T, chart string, set map[string]any) []string {
 	return names
 }
 
-// U-11: each chart is installed, upgraded to other values, rolled back and removed; each time the API server has
-// what was rendered and nothing else, and in the end what the page says stays.
+// U-11: each chart is installed, upgraded to other values, rolled back and removed. Each time the API server has
+// what was rendered and nothing else. In the end it has what stays according to the page.
 func TestU11_HelmInstallsUpgradesRollsBackAndRemoves(t *testing.T) {
 	eachHelm(t, func(h *helm) {
 		for _, chart := range chartstest.Charts() {
@@ -114,7 +114,7 @@ func TestU11_HelmInstallsUpgradesRollsBackAndRemoves(t *testing.T) {
 	})
 }
 
-// removeDefinitions takes away what a release left, as the pages say, so that the next begins as this one did.
+// removeDefinitions removes what a release left, as the pages say, so that the next one begins as this one did.
 func (h *helm) removeDefinitions(names []string) {
 	h.t.Helper()
 	for _, name := range names {
@@ -125,8 +125,8 @@ func (h *helm) removeDefinitions(names []string) {
 	}
 }
 
-// commandsRun runs each kubectl that the notes of a release tell. Those that wait for pods are asked whether there is
-// what they wait for: no pod runs here.
+// commandsRun runs each kubectl command in the notes of a release. No pod runs here, so commands that wait for pods
+// are only checked for the existence of what they wait for.
 func (h *helm) commandsRun(chart, notes string) {
 	h.t.Helper()
 	run := 0
@@ -151,7 +151,7 @@ func (h *helm) commandsRun(chart, notes string) {
 	}
 }
 
-// alone are the changes that nobody sees when all others are made too: those that
+// alone returns the changes without a visible effect when all others are made too: those that
 // TestU11_HelmInstallsUpgradesRollsBackAndRemoves leaves.
 func alone(t *testing.T, chart string) (left []chartstest.Change) {
 	t.Helper()
@@ -173,7 +173,7 @@ func alone(t *testing.T, chart string) (left []chartstest.Change) {
 	return left
 }
 
-// rendered are the documents of a chart, nothing where a value lacks another one.
+// rendered returns the documents of a chart, or nothing if a value needs another one that is missing.
 func rendered(t *testing.T, chart string, set map[string]any) map[string][]byte {
 	t.Helper()
 	documents, err := chartstest.RenderAs(chart, chart, set, served())
@@ -183,8 +183,8 @@ func rendered(t *testing.T, chart string, set map[string]any) map[string][]byte 
 	return documents
 }
 
-// U-11: the API server takes every value of every chart: together with all others, as the test before has it, or
-// else alone: a release is upgraded to each of those in turn.
+// U-11: the API server accepts every value of every chart, either together with all others, as in the test before, or
+// alone. A release is upgraded to each of the latter in turn.
 func TestU11_TheAPIServerTakesEveryValue(t *testing.T) {
 	h := newHelm(t, versions[1].name, versions[1].env)
 	for _, chart := range chartstest.Charts() {
@@ -213,7 +213,7 @@ func TestU11_TheAPIServerTakesEveryValue(t *testing.T) {
 	}
 }
 
-// U-11: `helm show readme` shows the page of each chart, and `helm lint` has nothing against it.
+// U-11: `helm show readme` shows the page of each chart, and `helm lint` finds nothing.
 func TestU11_HelmShowsThePages(t *testing.T) {
 	eachHelm(t, func(h *helm) {
 		for _, chart := range chartstest.Charts() {

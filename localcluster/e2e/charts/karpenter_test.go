@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 )
 
-// releaseOfKarpenter is a chart of our own making whose objects are called as those of Karpenter's chart for AWS are,
-// with its selectors and what else cannot be changed in place.
+// releaseOfKarpenter is a chart of our own. Its objects have the names of Karpenter's chart for AWS, its selectors,
+// and everything else that cannot be changed in place.
 //
 //go:embed testdata/karpenter
 var releaseOfKarpenter embed.FS
@@ -31,7 +31,7 @@ metadata: {name: kept}
 spec: {requirements: [], nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}
 `
 
-// joinerctl runs our program against the cluster of the package, and wants one of these codes.
+// joinerctl runs our program against the cluster of the package, and demands one of these exit codes.
 func (h *helm) joinerctl(codes []int, args ...string) string {
 	h.t.Helper()
 	config, err := h.Cluster.RESTConfig("admin")
@@ -52,8 +52,8 @@ func (h *helm) joinerctl(codes []int, args ...string) string {
 	return ""
 }
 
-// definitionsChart writes a chart that has Karpenter's definitions as templates, as its chart of definitions has them:
-// without an annotation that keeps them, and with a value for further ones.
+// definitionsChart writes a chart with Karpenter's definitions as templates, like Karpenter's chart of definitions:
+// without an annotation that keeps them, and with a value for further annotations.
 func definitionsChart(t *testing.T) (folder string, definitions []string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "karpenter-crd")
@@ -151,7 +151,7 @@ func TestK24_KarpentersDefinitionsGoWithoutTheirObjects(t *testing.T) {
 	})
 }
 
-// left are the definitions beside these that our chart of definitions leaves.
+// left returns the definitions, besides these, that our chart of definitions leaves.
 func (h *helm) left(beside []string) (names []string) {
 	h.t.Helper()
 	known := map[string]bool{}
@@ -166,9 +166,9 @@ func (h *helm) left(beside []string) (names []string) {
 	return names
 }
 
-// K-23: the release of Karpenter's chart is upgraded in place to ours, and back. What others rely on is the same
-// object: account, Service, Deployment with its selector and budget. The values that the release has stay; those of
-// the old chart's own image do not pass with --reuse-values.
+// K-23: the release of Karpenter's chart is upgraded in place to ours, and back. Objects on which others rely stay the
+// same: account, Service, Deployment with its selector and budget. The release keeps its values. Those of the old
+// chart's own image do not pass with --reuse-values.
 func TestK23_AReleaseOfKarpentersIsUpgradedInPlace(t *testing.T) {
 	eachHelm(t, func(h *helm) {
 		folder := h.t.TempDir()
@@ -217,7 +217,7 @@ func TestK23_AReleaseOfKarpentersIsUpgradedInPlace(t *testing.T) {
 	})
 }
 
-// container is the first one of the Deployment karpenter.
+// container returns the first one of the Deployment karpenter.
 func (h *helm) container() map[string]any {
 	h.t.Helper()
 	found, _, err := unstructured.NestedSlice(h.inventory(h.t)["Deployment/karpenter"].Object, "spec", "template",

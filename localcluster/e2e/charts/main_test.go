@@ -1,6 +1,6 @@
 // Package charts installs the charts with Helm's own commands, of versions 3 and 4, on a real API server (U-11):
-// tools/helm builds the commands. There are no controllers, so what a release makes is all there is; no pod runs.
-// The charts have cluster-wide objects with fixed names, so the tests run one after another.
+// tools/helm builds the commands. There are no controllers, so there is only what a release makes; no pod runs. The
+// charts have cluster-wide objects with fixed names, so the tests run one after another.
 //
 // The binaries come from the environment: JOINER_CONTROLPLANE, and those of helmEnv. Without them the tests fail.
 package charts
@@ -102,7 +102,7 @@ spec:
 	return err
 }
 
-// served are the kinds beside those of Kubernetes 1.30 that the charts ask for.
+// served returns the kinds that the charts look for, besides those of Kubernetes 1.30.
 func served() chartstest.Served {
 	return chartstest.Served{"monitoring.coreos.com/v1/PodMonitor", "monitoring.coreos.com/v1/ServiceMonitor",
 		"monitoring.coreos.com/v1/PrometheusRule", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"}
@@ -116,7 +116,7 @@ type helm struct {
 	name string
 }
 
-// eachHelm runs a test with each version of Helm, and demands that it leaves nothing behind but what it says.
+// eachHelm runs a test with each version of Helm.
 func eachHelm(t *testing.T, test func(h *helm)) {
 	for _, version := range versions {
 		t.Run(strings.ReplaceAll(version.name, " ", ""),
@@ -161,7 +161,7 @@ func (h *helm) run(args ...string) string {
 // source is where a chart is.
 func source(chart string) string { return "../../../charts/" + chart }
 
-// put installs a chart, or upgrades its release, which is called as the chart is.
+// put installs a chart, or upgrades its release. The release has the chart's name.
 func (h *helm) put(verb, chart string, set map[string]any, more ...string) string {
 	h.t.Helper()
 	text, err := json.Marshal(chartstest.Nested(set))
@@ -175,13 +175,13 @@ func (h *helm) put(verb, chart string, set map[string]any, more ...string) strin
 	return h.run(append([]string{verb, chart, source(chart), "--values", values}, more...)...)
 }
 
-// itsOwn are the resources that the API server writes itself, for others' objects too.
+// itsOwn returns the resources that the API server writes itself, also for others' objects.
 func itsOwn() []string {
 	return []string{"events", "leases", "apiservices", "endpoints", "endpointslices", "componentstatuses",
 		"ipaddresses"}
 }
 
-// inventory are all objects of the cluster but those, by kind and name.
+// inventory returns all objects of the cluster except those, by kind and name.
 func (p *plain) inventory(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	lists, err := p.discovery.ServerPreferredResources()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// badInput is a row of the tables in docs/migrating-v1beta1.md: what somebody does, and what comes of it.
+// badInput is a row of the tables in docs/migrating-v1beta1.md: what somebody does, and the answer.
 type badInput struct {
 	what   string
 	answer func(r *rig, name string) string
@@ -16,7 +16,7 @@ type badInput struct {
 
 const classRef = "{apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, name: default}"
 
-// writtenBadly: what is written in v1beta1 and refused.
+// writtenBadly returns what is refused when written in v1beta1.
 func writtenBadly() []badInput {
 	refused := func(from, to string) func(*rig, string) string {
 		return func(r *rig, name string) string {
@@ -63,7 +63,7 @@ func writtenBadly() []badInput {
 	}
 }
 
-// storedInput is an object that a CRD which let everything in has stored. from and to change a NodePool.
+// storedInput is an object stored by a CRD that let everything in. from and to change a NodePool.
 type storedInput struct {
 	what, from, to string
 	class          bool // it is an EC2NodeClass
@@ -101,8 +101,8 @@ func laxClass() string {
 		"plural: ec2nodeclasses, singular: ec2nodeclass").Replace(oldDefinition)
 }
 
-// editedBadly: what objects of v1 have, or what is done to them by hand. The answer is what v1beta1 shows of it, and
-// in v1 the annotation.
+// editedBadly returns what objects of v1 have, or what is done to them by hand. The answer is what v1beta1 shows of
+// it, and the annotation in v1.
 func editedBadly() []badInput {
 	const prefix = "compatibility.karpenter.sh/"
 	annotated := func(key, value, path string) func(*rig, string) string {
@@ -148,7 +148,7 @@ func editedBadly() []badInput {
 	}
 }
 
-// refused applies a manifest that is to be refused, and returns the answer.
+// refused applies a manifest that must be refused, and returns the answer.
 func (r *rig) refused(manifest string) string {
 	r.t.Helper()
 	output, err := r.kubectl(manifest, "apply", "-f", "-")
@@ -158,7 +158,7 @@ func (r *rig) refused(manifest string) string {
 	return output
 }
 
-// shown says what an object has at paths, a line for each.
+// shown returns what an object has at paths, a line for each.
 func (r *rig) shown(resource, name string, paths ...string) string {
 	r.t.Helper()
 	var o map[string]any
@@ -172,8 +172,8 @@ func (r *rig) shown(resource, name string, paths ...string) string {
 	return all
 }
 
-// V-24: every row of the tables about bad input in docs/migrating-v1beta1.md, tried on a real API server, and no case
-// without a row. A list of what is stored badly has all of it.
+// V-24: a real API server answers every row of the tables about bad input in docs/migrating-v1beta1.md, and no case is
+// without a row. A list has all badly stored objects.
 func TestBadInputIsAnsweredAsThePageSays(t *testing.T) {
 	t.Parallel()
 	r, manifests := start(t)
@@ -219,7 +219,7 @@ func TestBadInputIsAnsweredAsThePageSays(t *testing.T) {
 	}
 }
 
-// problem is why a stored object cannot be converted, "" if it can be.
+// problem returns why a stored object cannot be converted, or "".
 func (r *rig) problem(row storedInput, name string) string {
 	r.t.Helper()
 	resource := "nodepools.v1.karpenter.sh"
@@ -261,7 +261,7 @@ func tableOf(t *testing.T, heading string) map[string][]string {
 	return rows
 }
 
-// holds says whether an answer has all parts of a quote, which … separates, one after the other.
+// holds reports whether an answer has all parts of a quote in their order; … separates them.
 func holds(answer, quote string) bool {
 	answer = strings.Join(strings.Fields(answer), " ")
 	for part := range strings.SplitSeq(quote, "…") {

@@ -15,9 +15,9 @@ import (
 	awsv1beta1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1beta1"
 )
 
-// V-20, V-21: server-side apply of each kind. Applied again, a manifest changes nothing, in either version; a manager
-// that goes over to the other version changes no field that both have; and one that applies v1beta1 over what was
-// applied in v1 by another keeps what only v1 says.
+// V-20, V-21: server-side apply of each kind. In either version, a manifest that is applied again changes nothing. A
+// manager that switches to the other version changes no field that both have. One that applies v1beta1 over another's
+// v1 keeps what only v1 says.
 func TestEachKindIsAppliedOnTheServerInBothVersions(t *testing.T) {
 	t.Parallel()
 	r, manifests := start(t)
@@ -62,8 +62,8 @@ func (r *rig) unchanged(j journey, name, manifest, manager string, before map[st
 	}
 }
 
-// V-20, V-21: a client that was built with the types of v1beta1, reads whole objects, changes a field and writes them
-// back. It drops the fields that its types do not have, and none of them is lost.
+// V-20, V-21: a client built with the types of v1beta1 reads whole objects, changes a field and writes them back. It
+// drops the fields that its types do not have, and none of them is lost.
 func TestAnOldClientLosesNothing(t *testing.T) {
 	t.Parallel()
 	r, manifests := start(t)
@@ -72,8 +72,8 @@ func TestAnOldClientLosesNothing(t *testing.T) {
 	must(t, err)
 	old := oldClient(t, config)
 	for _, j := range journeys() {
-		// Amounts as types write them: the spec of a NodeClaim cannot be changed, and another spelling is a change, in
-		// v1 too.
+		// Amounts are spelt as types write them: the spec of a NodeClaim cannot be changed, and another spelling is a
+		// change, in v1 too.
 		r.must(strings.ReplaceAll(j.fresh, "8192Mi", "8Gi"), "apply", "-f", "-")
 	}
 
@@ -116,7 +116,7 @@ func TestAnOldClientLosesNothing(t *testing.T) {
 	r.oldClientCreates(old)
 }
 
-// oldClientCreates: what such a client creates, it reads back as it wrote it; and v1 can use it.
+// oldClientCreates: such a client reads back what it created as it wrote it, and v1 can use it.
 func (r *rig) oldClientCreates(old client.Client) {
 	var pool, again karpenterv1beta1.NodePool
 	ctx := r.t.Context()

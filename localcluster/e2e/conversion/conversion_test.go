@@ -1,6 +1,5 @@
-// Package conversion tests what only a real API server can show of v1beta1: that it accepts the CRDs with both
-// versions, and what it makes of the answers of the conversion webhook. The webhook is served by the test; nothing
-// else runs.
+// Package conversion tests what only a real API server can show about v1beta1: it accepts the CRDs with both versions,
+// and handles the answers of the conversion webhook. The test serves the webhook; nothing else runs.
 package conversion
 
 import (
@@ -29,7 +28,7 @@ import (
 
 const timeout = 3 * time.Minute
 
-// oldDefinition is a CRD of v1beta1 that lets everything in, as a much older one could.
+// oldDefinition is a CRD of v1beta1 that accepts everything, as a much older one could.
 const oldDefinition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -46,7 +45,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// pool is a NodePool of v1beta1 by name, with its block disruption.
+// pool returns a NodePool of v1beta1 with this name and block disruption.
 func pool(name, disruption string) string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.sh/v1beta1
@@ -70,7 +69,7 @@ type rig struct {
 	client  dynamic.Interface
 }
 
-// start runs an API server, and the webhook that its CRDs are to name.
+// start runs an API server, and the webhook that its CRDs will name.
 func start(t *testing.T) (r *rig, manifests map[string][]byte) {
 	t.Helper()
 	binary, err := cluster.BinaryFromEnv()
@@ -185,8 +184,8 @@ func (r *rig) eventually(what string, done func() (bool, string)) {
 	r.t.Fatalf("waited in vain for %s: %s", what, last)
 }
 
-// V-20, V-21, V-24, V-25: a cluster with objects of v1beta1, one of them broken, gets the CRDs of both versions, works
-// on in both, and ends without v1beta1.
+// V-20, V-21, V-24, V-25: a cluster has objects of v1beta1, one of them broken. It gets the CRDs with both versions,
+// works on in both, and ends without v1beta1.
 func TestAClusterOfV1beta1(t *testing.T) {
 	t.Parallel()
 	r, manifests := start(t)
@@ -203,7 +202,7 @@ func TestAClusterOfV1beta1(t *testing.T) {
 	r.migrates()
 }
 
-// v1Pool is the pool of pool(name, "{expireAfter: 24h}") as it is written in v1.
+// v1Pool is the pool of pool(name, "{expireAfter: 24h}"), written in v1.
 const v1Pool = `
 apiVersion: karpenter.sh/v1
 kind: NodePool
@@ -217,7 +216,7 @@ spec:
   limits: {cpu: "10", memory: 8192Mi}
 `
 
-// applies: V-21, server-side apply of the same manifest changes nothing, and its manager can go over to v1.
+// applies: V-21, server-side apply of the same manifest changes nothing, and its manager can switch to v1.
 func (r *rig) applies() {
 	apply := func(manifest string) map[string]any {
 		r.must(manifest, "apply", "--server-side", "--field-manager=gitops", "-f", "-")
@@ -242,7 +241,7 @@ func (r *rig) applies() {
 	}
 }
 
-// bothAreListed: V-24, the broken one does not keep the other from being listed, and says what is wrong.
+// bothAreListed: V-24, the broken object does not prevent a list of both, and says what is wrong.
 func (r *rig) bothAreListed() {
 	var list karpenterv1.NodePoolList
 	if err := json.Unmarshal([]byte(r.must("", "get", "nodepools.v1.karpenter.sh", "-o", "json")), &list); err != nil {
@@ -269,7 +268,7 @@ func (r *rig) bothAreListed() {
 	}
 }
 
-// brokenSurvives: V-24, a write through v1 keeps the broken object as it is, and it can be mended in v1beta1.
+// brokenSurvives: V-24, a write through v1 leaves the broken object as it is, and it can be repaired in v1beta1.
 func (r *rig) brokenSurvives() {
 	r.must("", "annotate", "nodepools.v1.karpenter.sh", "broken", "example.com/touched=yes")
 	broken := r.get("v1beta1", "broken")
@@ -291,8 +290,8 @@ func (r *rig) brokenSurvives() {
 	}
 }
 
-// writes: V-21, V-24, what is written in one version is read back in it, with what the other one has; what could not
-// be converted is refused.
+// writes: V-21, V-24, an object written in one version is read back in it, with the other version's fields. What could
+// not be converted is refused.
 func (r *rig) writes() {
 	if output, err := r.kubectl(pool("new", "{expireAfter: banana}"), "apply", "-f", "-"); err == nil ||
 		!strings.Contains(output, "spec.disruption.expireAfter") {
@@ -317,7 +316,7 @@ func (r *rig) writes() {
 	}
 }
 
-// migrates: V-25, the check tells what is left, the storage is rewritten, and then v1beta1 can be taken out of the
+// migrates: V-25, the check tells what is left, the storage is rewritten, and then v1beta1 can be removed from the
 // CRD.
 func (r *rig) migrates() {
 	if code, out := r.joinerctl("migrate", "check"); code != cli.CodeFindings ||
@@ -343,8 +342,8 @@ func (r *rig) migrates() {
 	})
 }
 
-// V-20: the API server refuses the manifests that name no webhook: without conversion it would take one version for
-// the other.
+// V-20: the API server refuses manifests that name no webhook. Without conversion it would mistake one version for the
+// other.
 func TestManifestsWithoutAWebhookAreRefused(t *testing.T) {
 	t.Parallel()
 	r, _ := start(t)

@@ -20,12 +20,12 @@ import (
 
 const (
 	hash, hashVersion = karpenterv1.NodePoolHashAnnotationKey, karpenterv1.NodePoolHashVersionAnnotationKey
-	// oldHash is what a Karpenter of v1beta1 wrote: no hash of v1 of any of the pools here.
+	// oldHash was written by a Karpenter of v1beta1. It is no hash of v1 of any pool here.
 	oldHash, oldHashVersion = "4012513481623584108", "v2"
 )
 
-// oldPools are NodePools of v1beta1, as users wrote them: one that is consolidated and expires, one with whatever a
-// template can have. Nodes of tidy are as cheap as can be, and full.
+// oldPools are NodePools of v1beta1, as users wrote them. One is consolidated and expires, one has everything that a
+// template can have. Nodes of tidy are full, and no cheaper ones exist.
 const oldPools = `
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
@@ -66,7 +66,7 @@ spec:
 // machinesOfEach is how many machines each of the pools has.
 const machinesOfEach = 2
 
-// oldClient is a client that knows v1beta1 only, with the types that it was built with.
+// oldClient returns a client that knows v1beta1 only, by the types it was built with.
 func oldClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -79,8 +79,8 @@ func oldClient(t *testing.T, config *rest.Config) client.Client {
 	return made
 }
 
-// oldMachines makes what a Karpenter of v1beta1 leaves of a pool: NodeClaims that are launched, registered and
-// initialized, and their nodes, which KWOK looks after from then on.
+// oldMachines makes what a Karpenter of v1beta1 leaves of a pool: launched, registered and initialized NodeClaims, and
+// their nodes. KWOK runs the nodes from then on.
 func oldMachines(t *testing.T, old client.Client, name string) {
 	t.Helper()
 	var pool karpenterv1beta1.NodePool
@@ -122,7 +122,7 @@ func oldClaim(pool *karpenterv1beta1.NodePool, name string) *karpenterv1beta1.No
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"),
 			corev1.ResourcePods: resource.MustParse("1")},
 	}
-	// Long ago: the comparison of instances and claims leaves young ones alone.
+	// Long ago, since the comparison of instances and claims leaves young ones alone.
 	since := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	var conditions []karpenterv1beta1.Condition
 	for _, kind := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered,

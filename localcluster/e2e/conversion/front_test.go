@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// front stands for the service: API servers connect to it, and it connects them to the replicas in turn. One that
-// refuses is passed over, as the endpoints of a service are once its pod is known to be gone.
+// front stands for the service: API servers connect to it, and it connects them to the replicas in turn. It skips a
+// replica that refuses, as a service drops an endpoint once its pod is known to be gone.
 type front struct {
 	listener net.Listener
 	backends []string     // addresses
@@ -34,7 +34,7 @@ func newFront(t *testing.T, backends ...string) *front {
 	return f
 }
 
-// url is where the API server is to call.
+// url returns the URL that the API server must call.
 func (f *front) url() string { return "https://" + f.listener.Addr().String() }
 
 func (f *front) serve() {

@@ -19,15 +19,15 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// journal writes down what an upgrade must not do to NodeClaims and nodes, from watches: nothing that comes and goes
-// between two looks is missed.
+// journal records from watches what an upgrade must not do to NodeClaims and nodes. So it misses nothing that comes
+// and goes between two looks.
 type journal struct {
 	stop      func()
 	mu        sync.Mutex
 	disturbed []string
 }
 
-// watchFleet begins a journal: what exists may not be disturbed either. It ends with the test, or by stop: a change of
+// watchFleet begins a journal, also of what exists already. The journal ends with the test, or by stop: a change of
 // the CRDs ends watches.
 func (u *upgrade) watchFleet() *journal {
 	u.t.Helper()
@@ -84,7 +84,7 @@ func (j *journal) read() []string {
 	return slices.Clone(j.disturbed)
 }
 
-// disturbance says what an event does to a fleet that was to be left alone; "" for nothing.
+// disturbance returns how an event disturbs a fleet that must be left alone, or "".
 func disturbance(kind watch.EventType, object client.Object) string {
 	switch {
 	case kind == watch.Added, kind == watch.Deleted:

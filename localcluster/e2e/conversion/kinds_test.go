@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// journey is what is done with objects of a kind: one that is written in v1beta1, and one that is written in v1.
-// Values are by path, as fmt prints them; <none> means that there is no such field.
+// journey is what is done with objects of a kind: one written in v1beta1, and one written in v1. Values are by path,
+// as fmt prints them; <none> means that there is no such field.
 type journey struct {
 	plural, group    string
 	old, fresh       string            // manifests of the objects old and fresh
@@ -174,8 +174,8 @@ spec:
 	}
 }
 
-// V-20, V-21: each kind on a real API server. Manifests of either version are applied, read in the other one, edited
-// there, and read back; and once more in the first.
+// V-20, V-21: each kind on a real API server. Manifests of either version are applied, read and edited in the other
+// one, and read back. Then once more in the first version.
 func TestEachKindIsWrittenAndReadInBothVersions(t *testing.T) {
 	t.Parallel()
 	r, manifests := start(t)
@@ -243,7 +243,7 @@ func (r *rig) has(j journey, version, name string, want map[string]string) map[s
 	return o
 }
 
-// field returns what stands at a path whose parts are joined by dots; keys may have dots too.
+// field returns the value at a path whose parts are joined by dots; keys may have dots too.
 func field(value any, path string) string {
 	if path == "" {
 		return fmt.Sprint(value)

@@ -20,7 +20,7 @@ import (
 	joiner "github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// replicated is a cluster with two replicas of joiner that serve v1beta1 behind one front. One of them leads.
+// replicated is a cluster whose two replicas of joiner serve v1beta1 behind one front. One of them leads.
 type replicated struct {
 	*rig
 	running  *joiner.Rig
@@ -100,7 +100,7 @@ func (r *rig) new() {
 	r.must("", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
 }
 
-// TestReplicasServeV1beta1 is not parallel, so that no test of this package takes a part of its rate.
+// TestReplicasServeV1beta1 is not parallel, so that no test of this package lowers its rate.
 func TestReplicasServeV1beta1(t *testing.T) {
 	r := startReplicated(t, "--cert-lifetime", lifetime.String())
 	r.fill()
@@ -118,8 +118,8 @@ func TestReplicasServeV1beta1(t *testing.T) {
 	}
 }
 
-// survives: V-20, after a kill -9 of the leader no read fails: the other replica serves, without leading yet. What the
-// killed one was about to answer may fail.
+// survives: V-20, after a kill -9 of the leader no read fails. The other replica serves, without leading yet. Only
+// reads that the killed one was about to answer may fail.
 func (r *replicated) survives(t *testing.T) {
 	var killed atomic.Bool
 	var reads, cut, failed atomic.Int64
@@ -154,8 +154,8 @@ func (r *replicated) survives(t *testing.T) {
 	}
 }
 
-// restores: V-20, the replica that leads now gives v1beta1 back to a CRD that is replaced by one without it, and
-// serves it in one that is installed later; and it changes nothing that is right already.
+// restores: V-20, a CRD is replaced by one without v1beta1, and the new leader gives it back. It also serves v1beta1
+// in a CRD installed later, and changes nothing that is right already.
 func (r *replicated) restores(t *testing.T) {
 	manifests, err := crd.Manifests()
 	if err != nil {

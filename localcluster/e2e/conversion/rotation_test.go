@@ -29,16 +29,16 @@ const (
 	lifetime = time.Minute
 	// renewalsEnv is the environment variable with the number of renewals, for more than one of them.
 	renewalsEnv = "JOINER_CONVERSION_RENEWALS"
-	// rateEnv is the environment variable with how many objects have to be converted in a second: only who has the
-	// machine for himself can demand that. Without it the number is told.
+	// rateEnv is the environment variable with the objects that must be converted per second. Only on a machine that
+	// does nothing else can one demand that. Without it the number is only logged.
 	rateEnv = "JOINER_CONVERSION_RATE"
-	// listers read all EC2NodeClasses at once, and where no rate is demanded less of them do, with a pause: a renewal
-	// in a minute's time needs a part of the machine, since the API server checks a whole CRD for each write. Getters
+	// listers read all EC2NodeClasses at once. If no rate is demanded, fewer of them do, with a pause: a renewal
+	// within a minute needs a part of the machine, since the API server checks a whole CRD for each write. getters
 	// read NodePools one by one.
 	listers, easyListers, easyPause, getters = 8, 2, 100 * time.Millisecond, 2
-	// stale is how far behind the CRDs callers of our own are, at least, as an API server may be; at most twice that.
+	// stale is how far our own callers lag behind the CRDs at least, as an API server may; at most it is twice that.
 	stale = 1500 * time.Millisecond
-	// callers of our own send this many objects over each of their connections.
+	// callers of our own each send reviewed objects over every connection.
 	callers, reviewed = 4, 100
 )
 
@@ -50,7 +50,7 @@ func pools(version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "karpenter.sh", Version: version, Resource: "nodepools"}
 }
 
-// load converts as much as it can until its end, by three ways, and remembers every failure.
+// load converts as much as it can until its end, in three ways, and remembers every failure.
 type load struct {
 	*replicated
 	at       string // the resource version of the lists
@@ -63,10 +63,9 @@ type load struct {
 	failures []string
 }
 
-// renews: V-20, X-12, both replicas renew certificate and authority, and the first authority expires, while
-// objects are converted: for the API server, which is asked to read objects from etcd in the version
-// that is not stored, and for a caller that makes a new connection for each review and hears late of a change in the
-// CRDs.
+// renews: V-20, X-12, both replicas renew certificate and authority, and the first authority expires, while objects
+// are converted. That is for the API server, which reads objects from etcd in the version that is not stored, and for
+// callers that make a new connection for each review and learn late of a change in the CRDs.
 func (r *replicated) renews(t *testing.T) {
 	renewals, wantRate := fromEnv(t, renewalsEnv, 1), fromEnv(t, rateEnv, 1)
 	l := &load{replicated: r, stop: make(chan struct{}), seen: map[string]bool{}}
@@ -147,7 +146,7 @@ func fromEnv(t *testing.T, name string, otherwise int) int {
 	return number
 }
 
-// published is what the CRDs trust.
+// published returns what the CRDs trust.
 func (l *load) published(t *testing.T) *[]byte {
 	definition := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
 		Resource: "customresourcedefinitions"}
@@ -165,7 +164,7 @@ func (l *load) published(t *testing.T) *[]byte {
 	return &bundle
 }
 
-// start begins all readers: many that read a list, which has to be this one, with a pause.
+// start begins all readers. many of them read a list with a pause; it must be as long as this one.
 func (l *load) start(t *testing.T, list *unstructured.UnstructuredList, many int, pause time.Duration) {
 	for range many {
 		l.repeat(pause, func() {
@@ -217,7 +216,7 @@ func (l *load) failed(what string, err error) {
 	l.failures = append(l.failures, what+": "+err.Error())
 }
 
-// reviewOf is a review of objects of v1beta1.
+// reviewOf returns a review of objects of v1beta1.
 func reviewOf(t *testing.T, objects []unstructured.Unstructured) []byte {
 	t.Helper()
 	var contents []map[string]any
@@ -232,7 +231,7 @@ func reviewOf(t *testing.T, objects []unstructured.Unstructured) []byte {
 	return review
 }
 
-// review sends a review over a connection of its own, and trusts what the CRDs said a while ago.
+// review sends a review over a connection of its own, and trusts what the CRDs trusted a while ago.
 func (l *load) review(review []byte) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(*l.bundle.Load())
@@ -255,7 +254,7 @@ func (l *load) review(review []byte) error {
 	return nil
 }
 
-// shown is the certificate of a replica, to a client that trusts what the CRDs said a while ago.
+// shown returns a replica's certificate, as a client sees it that trusts what the CRDs trusted a while ago.
 func (l *load) shown(t *testing.T, replica int) *x509.Certificate {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -276,7 +275,7 @@ func trusts(bundle []byte, certificate *x509.Certificate) bool {
 	return err == nil
 }
 
-// converted says how many conversions the API server has counted, those that succeeded and those that failed.
+// converted returns how many conversions the API server has counted: those that succeeded and those that failed.
 func (r *replicated) converted(t *testing.T) (good, bad int) {
 	t.Helper()
 	for line := range strings.SplitSeq(r.must("", "get", "--raw", "/metrics"), "\n") {

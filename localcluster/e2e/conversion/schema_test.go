@@ -29,8 +29,8 @@ spec:
   kubelet: {evictionSoft: {memory.available: 5%}, evictionSoftGracePeriod: {memory.available: 1m}}
 `
 
-// V-24: the schema of v1beta1 refuses what cannot be converted, or could not be a v1 object, with field and value.
-// What users are told of is in badinput_test.go.
+// V-24: the schema of v1beta1 refuses what cannot be converted or could not be a v1 object, and names field and value.
+// badinput_test.go has what the users' page says.
 func TestTheSchemaOfV1beta1(t *testing.T) {
 	t.Parallel()
 	r, manifests := start(t)

@@ -45,8 +45,8 @@ spec:
       containers: [{name: main, image: example.invalid/main, resources: {requests: {cpu: "1"}}}]
 `
 
-// V-20, V-23: joiner itself serves v1beta1 on a cluster whose NodePools are stored in it, launches for them, drifts
-// nothing, and lets itself be switched off when nothing is stored in v1beta1 any more, and not before.
+// V-20, V-23: joiner itself serves v1beta1 on a cluster whose NodePools are stored in it. It launches for them and
+// drifts nothing. It can be switched off once nothing is stored in v1beta1 any more, and not before.
 func TestJoinerServesV1beta1(t *testing.T) {
 	t.Parallel()
 	options, err := joiner.FromEnv()
@@ -112,7 +112,7 @@ func TestJoinerServesV1beta1(t *testing.T) {
 	}
 }
 
-// old makes the cluster one whose NodePools have v1beta1 only.
+// old makes a cluster whose NodePools have v1beta1 only.
 func (r *rig) old() {
 	manifests, err := crd.Manifests()
 	if err != nil {
@@ -144,7 +144,7 @@ func (r *rig) launches() (claim string) {
 	if again := fmt.Sprint(r.get("v1beta1", "old")["spec"]); !strings.Contains(again, "maxPods:20") {
 		r.t.Errorf("in v1beta1 it is %s", again)
 	}
-	// A second manifest of v1beta1, now that it is Joiner which converts.
+	// A second manifest of v1beta1, now that Joiner converts.
 	r.must(strings.Replace(simulated[strings.Index(simulated, "---")+4:strings.LastIndex(simulated, "---")],
 		"name: old", "name: second", 1), "apply", "-f", "-")
 	if output, err := r.kubectl(pool("broken", "{expireAfter: banana}"), "apply", "-f", "-"); err == nil {

@@ -31,9 +31,8 @@ type upgrade struct {
 	before  []string // the fleet, as identities gives it
 }
 
-// V-20, V-23, V-25: a cluster whose CRDs have v1beta1 only, with nodes that run under the hashes of v1beta1, gets
-// Joiner with --v1beta1, is migrated, and goes on without v1beta1. On the way no node drifts, no NodeClaim comes or
-// goes.
+// V-20, V-23, V-25: a cluster's CRDs have v1beta1 only, and its nodes run under the hashes of v1beta1. It gets Joiner
+// with --v1beta1, is migrated, and goes on without v1beta1. On the way no node drifts, and no NodeClaim comes or goes.
 func TestAnUpgradeFromV1beta1ReplacesNothing(t *testing.T) {
 	t.Parallel()
 	u := startUpgrade(t)
@@ -134,7 +133,7 @@ func onlyV1beta1(t *testing.T) string {
 	return all.String()
 }
 
-// workload is a Deployment with a pod for each machine of a pool, which fills it.
+// workload returns a Deployment with a pod for each machine of a pool, which fills the machine.
 func workload(pool, more string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -151,7 +150,7 @@ spec:
 `, pool, machinesOfEach, more)
 }
 
-// identities are names and UIDs of NodeClaims, nodes and pods, and which pod is where.
+// identities returns names and UIDs of NodeClaims, nodes and pods, and the node of each pod.
 func (u *upgrade) identities(version string) []string {
 	u.t.Helper()
 	const columns = `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.spec.nodeName}{"\n"}{end}`
@@ -210,7 +209,7 @@ func (u *upgrade) hashesAreRewritten() {
 	})
 }
 
-// migrated: V-25, the check says what is left, the storage is rewritten, and v1 is all that is stored.
+// migrated: V-25, the check says what is left, the storage is rewritten, and only v1 is stored.
 func (u *upgrade) migrated() {
 	code, out := u.joinerctl("migrate", "check")
 	for _, want := range []string{
@@ -241,12 +240,13 @@ func (u *upgrade) migrated() {
 	}
 }
 
-// calm sends every controller that could disturb the fleet round it, some times over, and demands that none has.
+// calm waits until every controller that could disturb the fleet has gone over it several times, and demands that none
+// did.
 func (u *upgrade) calm(metrics string, disturbed *journal) {
 	u.t.Helper()
 	for round := range 3 {
 		start := reconciles(u.t, metrics)
-		// The limits are no part of what a node is made from.
+		// Nodes are not made from the limits.
 		u.must("", "patch", "nodepools", "tidy", "full", "--type=merge", "-p",
 			fmt.Sprintf(`{"spec":{"limits":{"cpu":"10%d"}}}`, round))
 		u.eventually("the controllers to go round", func() (bool, string) {
@@ -277,8 +277,8 @@ func (u *upgrade) calm(metrics string, disturbed *journal) {
 	}
 }
 
-// worksOn: without v1beta1, Joiner launches from a pool that was written in it, and ends the machines of one that is
-// deleted, whose NodeClaims were made in v1beta1.
+// worksOn: without v1beta1, Joiner launches from a pool that was written in it. And it ends the machines of a deleted
+// pool whose NodeClaims were made in v1beta1.
 func (u *upgrade) worksOn() {
 	u.must("", "scale", "deployment", "tidy", "--replicas", fmt.Sprint(machinesOfEach+1))
 	u.must("", "delete", "deployment", "full")

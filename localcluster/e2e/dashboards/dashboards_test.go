@@ -1,6 +1,6 @@
-// Package dashboards looks at programs that work as the users of their dashboard and alerts do: by a Prometheus. The
+// Package dashboards looks at running programs as users of the dashboard and the alerts do: through a Prometheus. The
 // program bin/dashboards, of the module tools/alerts, scrapes joiner, joiner-operator and joiner-webhook on real
-// control planes while the test has everything happen that they count, and evaluates every query (U-10).
+// control planes. Meanwhile the test makes everything happen that they count. Then every query is evaluated (U-10).
 //
 // The binaries come from the environment. Without them the tests fail.
 package dashboards
@@ -43,8 +43,8 @@ type watched struct {
 	guarded    *placingtest.Guarded
 }
 
-// U-10: every query of the dashboard returns series, and so does every alert without its threshold, once all has
-// happened that the programs count. What may return nothing is in the table of tools/alerts/dashboards, with the
+// U-10: once everything has happened that the programs count, every query of the dashboard returns series, and so does
+// every alert without its threshold. Those that return nothing are in the table of tools/alerts/dashboards, with the
 // reason.
 func TestU10_EveryQueryReturnsSeries(t *testing.T) {
 	w := start(t)
@@ -73,7 +73,7 @@ func TestU10_EveryQueryReturnsSeries(t *testing.T) {
 	t.Logf("what the queries returned:\n%s", said.String())
 }
 
-// named is the path that a variable names.
+// named returns the path in an environment variable.
 func named(t *testing.T, variable string) string {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -83,7 +83,7 @@ func named(t *testing.T, variable string) string {
 	return path
 }
 
-// file is one of testdata.
+// file returns a file of testdata.
 func file(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile("testdata/" + name + ".yaml")
@@ -147,7 +147,7 @@ func (w *watched) must(err error) {
 	}
 }
 
-// happen has everything happen that the programs count.
+// happen makes everything happen that the programs count.
 func (w *watched) happen() {
 	for _, step := range []struct {
 		what string
@@ -215,15 +215,15 @@ func (w *watched) happen() {
 	}
 }
 
-// faults are from now on those of the pool faulty. Throttling is of all launches: clouds count the calls of an
-// account.
+// faults sets the faults of the pool faulty from now on. Throttling concerns all launches: clouds count the calls of
+// an account.
 func (w *watched) faults(ctx context.Context, rules string) error {
 	_, err := w.Kubectl(ctx, "", "annotate", "kwoknodeclass", "faulty", "--overwrite", "karpenter.kwok.sh/faults="+
 		rules)
 	return err
 }
 
-// place asks for what the policy refuses, tells and lets through by the emergency override.
+// place makes requests that the policy refuses, warns of, and lets through by the emergency override.
 func (w *watched) place(ctx context.Context) error {
 	for _, request := range []struct{ line, want string }{
 		{"alice create pod app/- node=cp1", "deny ControlPlane/NodeName"},
@@ -237,7 +237,7 @@ func (w *watched) place(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Requests that are no dry runs are counted apart.
+		// Requests that are no dry runs are counted separately.
 		got, err := w.guarded.Ask(ctx, strings.Replace(request.line, "/-", "/counted", 1), placing.People)
 		if err != nil || got != request.want {
 			return fmt.Errorf("%s: %s, want %s (%v)", request.line, got, request.want, err)

@@ -19,13 +19,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
-// somewhere is a cluster whose machines are those of a server that is known by its URL alone.
+// somewhere is a cluster with the machines of a server that is known by its URL alone.
 type somewhere struct {
 	*town
 	*ground.Ground
 }
 
-// newSomewhere starts a cluster at the server that the environment names, or at one of our own.
+// newSomewhere starts a cluster with the server that the environment names, or with one of our own.
 func newSomewhere(t *testing.T) *somewhere {
 	t.Helper()
 	options, err := rig.FromEnv()
@@ -80,8 +80,8 @@ func newSomewhere(t *testing.T) *somewhere {
 	return s
 }
 
-// E-64: pods become instances, instances nodes; a node of which the queue warns is replaced; and all go. So at any
-// server that speaks AWS's protocols: one of our own, or that of the variable JOINER_EC2_ENDPOINT (make e2e-ec2).
+// E-64: pods get instances, which become nodes. A node of which the queue warns is replaced. In the end all go. This
+// works with any server that speaks AWS's protocols: our own, or that of JOINER_EC2_ENDPOINT (make e2e-ec2).
 func TestAnywhere(t *testing.T) {
 	t.Parallel()
 	s := newSomewhere(t)
@@ -136,7 +136,7 @@ func TestAnywhere(t *testing.T) {
 	})
 }
 
-// tagged waits until each instance has a claim, and the tags that say so.
+// tagged waits until each instance has a claim and the tags that name it.
 func (s *somewhere) tagged(within time.Duration) {
 	s.t.Helper()
 	s.eventually(within, "every instance to have the tags of its claim",

@@ -63,10 +63,10 @@ func TestCallsForEqualNodes(t *testing.T) {
 			t.Logf("  %s %s after the first fleet", what, at.Sub(asked[0]).Round(time.Millisecond))
 		}
 	}
-	// A busy API server shows pods and claims late, so that there may be more nodes than are needed, for a while: each
-	// is tagged once. Claims of a round say how many they are: a fleet is full, or the last of its round, or nobody
-	// has come for two seconds. The ends and the listings go by the clock: a machine that does something else needs
-	// more of them than E-61 allows one that is free, and those bounds only tell whether calls are gathered at all.
+	// A busy API server shows pods and claims late, so there may be more nodes than needed for a while. Each is tagged
+	// once. Claims of a round know their number: a fleet is full, or the last of its round, or nobody has come for two
+	// seconds. Terminations and listings go by the clock: a busy machine needs more of them than E-61 allows an idle
+	// one. Their bounds only show whether calls are gathered at all.
 	fleets := 1 + nodes/100 + rounds + int(asked[len(asked)-1].Sub(asked[0])/(2*time.Second))
 	ends := max(5, nodes*3/4)
 	listings := 20 + int(took/(10*time.Second)) + nodes/2
@@ -81,8 +81,8 @@ func TestCallsForEqualNodes(t *testing.T) {
 	}
 }
 
-// E-35: how long it takes from a claim to CreateFleet, when EC2 takes 50 ms for each answer. The bound is for machines
-// that do something else, too; the log has the figures.
+// E-35: the time from a claim to CreateFleet, if EC2 takes 50 ms for each answer. The bound is for busy machines, too;
+// the log has the figures.
 func TestFromClaimToFleet(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, wholeLog)
@@ -132,7 +132,7 @@ func (n *town) fleets() (times []time.Time) {
 	return times
 }
 
-// wholeLog has Joiner write each line of its log, also of many that are alike.
+// wholeLog makes Joiner write all lines of its log, even if many are alike.
 func wholeLog(o *eks.Options) { o.Rig.Args = append(o.Rig.Args, "--log-format=joiner") }
 
 // logged returns the times of Joiner's log lines with this message.

@@ -37,8 +37,8 @@ type hosted struct {
 	operator *rig.Controller
 }
 
-// newHosted starts both clusters, the account and both programs. Images are the account's newest of Amazon Linux; what
-// nodes start with is said by the provider, as in HyperShift, so the family is Custom.
+// newHosted starts both clusters, the account and both programs. Images are the account's newest of Amazon Linux. The
+// provider gives the user data, as in HyperShift, so the family is Custom.
 func newHosted(t *testing.T) *hosted {
 	t.Helper()
 	binary := os.Getenv(operatorEnv)
@@ -101,7 +101,7 @@ func (h *hosted) stopOperator() {
 	}
 }
 
-// image releases images and returns the one that nodes of the hosted cluster have.
+// image releases images and returns the one of the hosted cluster's nodes.
 func (h *hosted) image() string {
 	h.t.Helper()
 	for _, i := range h.Account.Release(time.Now()) {
@@ -113,7 +113,7 @@ func (h *hosted) image() string {
 	return ""
 }
 
-// userDataFile writes what all nodes start with: the provider's own text, which Joiner passes on byte for byte.
+// userDataFile writes the user data of all nodes: the provider's own text, which Joiner passes on byte for byte.
 func (h *hosted) userDataFile(dir string) string {
 	h.t.Helper()
 	admin, err := h.Cluster.Cluster.RESTConfig("admin")
@@ -137,8 +137,8 @@ spec:
 	return path
 }
 
-// wrapped is an OpenshiftNodePool of a node class that launches plain machines on demand; drifted ones are replaced at
-// once.
+// wrapped returns an OpenshiftNodePool of a node class. It launches plain machines on demand and replaces drifted ones
+// at once.
 func wrapped(pool, class string) string {
 	return fmt.Sprintf(`apiVersion: karpenter.hypershift.openshift.io/v1beta1
 kind: OpenshiftNodePool
@@ -154,7 +154,7 @@ spec:
 `, pool, class, indent(plain+amd64+onDemand, 6))
 }
 
-// wrappedClass is an OpenshiftEC2NodeClass with lines below its spec.
+// wrappedClass returns an OpenshiftEC2NodeClass with lines below its spec.
 func wrappedClass(name, spec string) string {
 	return fmt.Sprintf(`apiVersion: karpenter.hypershift.openshift.io/v1
 kind: OpenshiftEC2NodeClass

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// number reads how often or how many from the environment, for the long form of a test.
+// number reads a number from the environment, for the long form of a test.
 func number(t *testing.T, variable string, short int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -27,8 +27,8 @@ func number(t *testing.T, variable string, short int) int {
 	return n
 }
 
-// E-36, E-37, E-38: Joiner is killed between CreateFleet and its answer, or the answer is lost, again and again. Every
-// claim gets one instance, and none is left over. JOINER_EC2_KILLS is how often.
+// E-36, E-37, E-38: Joiner is killed between CreateFleet and its answer, or the answer is lost, JOINER_EC2_KILLS
+// times. Every claim gets one instance, and none is left over.
 func TestKilledBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	rounds := number(t, "JOINER_EC2_KILLS", 5)
@@ -60,7 +60,7 @@ func TestKilledBeforeTheAnswer(t *testing.T) {
 	t.Logf("%d rounds, %d fleets were asked for", rounds, n.Account.Counts()["ec2:CreateFleet"])
 }
 
-// killInLaunch adds a pod and kills Joiner when EC2 has done its CreateFleet and not answered yet.
+// killInLaunch adds a pod, and kills Joiner once EC2 has done its CreateFleet but has not answered yet.
 func (n *town) killInLaunch(pods int) {
 	n.t.Helper()
 	before := n.Account.Counts()["ec2:CreateFleet"]

@@ -24,7 +24,7 @@ func apart(app string) string {
 		"[{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: %s}}}]}}", app)
 }
 
-// said waits for an event with this reason whose text has all parts, and returns the text.
+// said waits for an event with this reason and all parts in its text, and returns the text.
 func (n *town) said(within time.Duration, reason string, parts ...string) string {
 	n.t.Helper()
 	text := ""
@@ -50,7 +50,7 @@ func (n *town) said(within time.Duration, reason string, parts ...string) string
 	return text
 }
 
-// ofInstance returns what the endpoint knows of an instance.
+// ofInstance returns what the endpoint knows about an instance.
 func (n *town) ofInstance(id string) ec2test.Instance {
 	n.t.Helper()
 	for _, i := range n.Account.Instances() {
@@ -62,7 +62,7 @@ func (n *town) ofInstance(id string) ec2test.Instance {
 	return ec2test.Instance{}
 }
 
-// E-51, E-52: a node of which EC2 warns is drained before its deadline, and replaced; whoever sends the warning.
+// E-51, E-52: a node of which EC2 warns is drained before its deadline and replaced, whoever sends the warning.
 func TestASpotWarning(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, nil)
@@ -123,8 +123,8 @@ func (n *town) warn(instance string) {
 	}
 }
 
-// E-13: nodes in a capacity block are drained once it has 40 minutes to go, before EC2 ends their instances, and
-// others take their place outside of it.
+// E-13: nodes in a capacity block are drained when it has 40 minutes left, before EC2 ends their instances. Others
+// outside of the block replace them.
 func TestE13_ACapacityBlockThatEnds(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, nil)
@@ -156,7 +156,7 @@ func TestE13_ACapacityBlockThatEnds(t *testing.T) {
 	}
 }
 
-// E-10, E-49: a new image is told, and the nodes of the old one are replaced one after the other, as the budget says.
+// E-10, E-49: a new image is reported, and nodes with the old one are replaced one by one, as the budget says.
 func TestANewImage(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, nil)

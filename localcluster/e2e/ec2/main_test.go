@@ -1,5 +1,5 @@
 // Package ec2 tests the EC2 provider end to end: Joiner as a process of its own, a real control plane, and instances
-// of an AWS account in this process (package eks). What EC2 is asked here it is asked through the SDK.
+// of an AWS account in this process (package eks). The tests ask EC2 through the SDK.
 //
 // Every test has a cluster of its own. The binaries come from the environment, as for the other end-to-end tests.
 package ec2
@@ -32,7 +32,7 @@ const (
 	later = 2 * time.Minute
 )
 
-// name is that of the cluster on EKS.
+// name is the name of the cluster on EKS.
 const name = "e2e"
 
 // town is a cluster with Joiner, and the test's own way to fail.
@@ -42,8 +42,8 @@ type town struct {
 	ec2 *ec2.Client
 }
 
-// newTown starts a cluster for this test alone. What the endpoint could not follow fails the test, and so does an
-// instance that could not become a node. When the test fails, the end of Joiner's log is printed.
+// newTown starts a cluster for this test alone. The test fails if the endpoint could not follow a request, or if an
+// instance could not become a node. If it fails, the end of Joiner's log is printed.
 func newTown(t *testing.T, change func(*eks.Options)) *town {
 	t.Helper()
 	options, err := rig.FromEnv()
@@ -70,7 +70,7 @@ func newTown(t *testing.T, change func(*eks.Options)) *town {
 }
 
 func (n *town) end() {
-	if n.Account != nil { // else the server is somebody else's
+	if n.Account != nil { // else the server belongs to somebody else
 		for _, text := range n.Account.Unknown() {
 			n.t.Errorf("the endpoint was asked for what it does not know: %s", text)
 		}
@@ -149,7 +149,7 @@ func (n *town) running(count int, within time.Duration) {
 	})
 }
 
-// instances are those of the cluster that EC2 tells, terminated ones left out, by id.
+// instances returns the cluster's instances according to EC2, without terminated ones, by id.
 func (n *town) instances(ctx context.Context) (map[string]types.Instance, error) {
 	all := map[string]types.Instance{}
 	pages := ec2.NewDescribeInstancesPaginator(n.ec2, &ec2.DescribeInstancesInput{Filters: []types.Filter{

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// class is an EC2NodeClass as users write it, with further lines below spec.
+// class returns an EC2NodeClass as users write it, with further lines below spec.
 func class(name, spec string) string {
 	return fmt.Sprintf(`apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
@@ -18,7 +18,7 @@ spec:
 %s`, name, indent(spec, 2))
 }
 
-// pool is a NodePool of a class, with entries of its requirements, and further lines below spec.
+// pool returns a NodePool of a class, with entries of its requirements, and further lines below spec.
 func pool(name, of, requirements, spec string) string {
 	return fmt.Sprintf(`apiVersion: karpenter.sh/v1
 kind: NodePool
@@ -33,7 +33,7 @@ spec:
 `, name, of, indent(requirements, 6), indent(spec, 2))
 }
 
-// plain are types for pods without wishes.
+// plain requires types for pods without wishes.
 const plain = `- {key: kubernetes.io/os, operator: In, values: [linux]}
 - {key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}
 - {key: karpenter.k8s.aws/instance-generation, operator: Gt, values: ["4"]}`
@@ -60,7 +60,7 @@ func indent(text string, by int) string {
 	return strings.Repeat(" ", by) + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+strings.Repeat(" ", by))
 }
 
-// deployment is a Deployment with further lines in its pod's spec.
+// deployment returns a Deployment with further lines in its pods' spec.
 func deployment(name string, replicas int, requests, podSpec string) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment

@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 )
 
-// The root device of the hosted cluster's image, and what the provider's policy says of it.
+// The root device of the hosted cluster's image, and what the provider's policy says about it.
 const (
 	rootDevice = "/dev/xvda"
 	policy     = `apiVersion: karpenter.hypershift.openshift.io/v1beta1
@@ -32,7 +32,7 @@ spec: {ec2NodeClassDefaults: {rootVolume: {volumeSize: 90Gi, volumeType: gp3, en
 	classGuard = "karpenter-binding.ec2nodeclass.hypershift.io"
 )
 
-// disk is a block device as EC2 was asked for it.
+// disk is a block device as requested from EC2.
 type disk struct {
 	device           string
 	gib              int32
@@ -46,11 +46,11 @@ func (d disk) String() string {
 		d.throughput)
 }
 
-// ofPolicy is the root volume that every instance has to have.
+// ofPolicy is the root volume that every instance must have.
 var ofPolicy = disk{rootDevice, 90, "gp3", true, 4000, 250}
 
-// E-31, R28, R30: an AutoNodePolicy's root volume is the root volume of every instance, whatever a tenant tries who is
-// cluster-admin of the hosted cluster.
+// E-31, R28, R30: an AutoNodePolicy's root volume is the root volume of every instance, whatever the tenant, who is
+// cluster-admin of the hosted cluster, tries.
 func TestTheRootVolumeOfThePolicy(t *testing.T) {
 	t.Parallel()
 	h := newHosted(t)
@@ -78,12 +78,12 @@ func TestTheRootVolumeOfThePolicy(t *testing.T) {
 	}
 }
 
-// pods is a Deployment on nodes of a pool of their own.
+// pods returns a Deployment with nodes of a pool of its own.
 func (h *hosted) pods(pool string, count int) string {
 	return deployment(pool, count, "{cpu: 500m}", apart(pool)+"\nnodeSelector: {tenant: "+pool+"}")
 }
 
-// ownDisks: a root volume in the class has no effect, by device or by role. Another disk is the tenant's to have.
+// ownDisks: a root volume in the class has no effect, by device or by role. The tenant may have another disk.
 func (h *hosted) ownDisks() {
 	h.apply(wrappedClass("greedy", `blockDeviceMappings:
 - {deviceName: /dev/xvda, ebs: {volumeSizeGiB: 500, volumeType: IO2, iops: 9000, encrypted: Unencrypted}}
@@ -110,8 +110,8 @@ func (h *hosted) ownDisks() {
 	h.kubectl("delete", "deployment", "greedy")
 }
 
-// withoutAdmission: the tenant deletes the guard of EC2NodeClasses, and writes the class before it is back. The
-// operator is held meanwhile, since it is quicker than most tenants. What is launched in between goes.
+// withoutAdmission: the tenant deletes the guard of EC2NodeClasses and writes the class before the guard is back. The
+// operator is stopped meanwhile, since it is quicker than most tenants. Instances launched in between go.
 func (h *hosted) withoutAdmission() {
 	const patch = `[{"op": "replace", "path": "/spec/blockDeviceMappings/0/ebs", "value": {"volumeSize": "500Gi", "volumeType": "gp3"}}]`
 	try := func(ctx context.Context) error {
@@ -146,9 +146,9 @@ func (h *hosted) signal(signal syscall.Signal) {
 	}
 }
 
-// mutation: an admission policy of the tenant's changes what the operator writes. The operator says so, and closes the
-// pools of the class: they launch nothing as long as the tenant's policy stands. Once it is gone, what was launched
-// before the pools were closed goes.
+// mutation: an admission policy of the tenant changes what the operator writes. The operator says so, and closes the
+// pools of the class: they launch nothing while the tenant's policy exists. Once it is gone, instances go that were
+// launched before the pools were closed.
 func (h *hosted) mutation() {
 	const larger = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
@@ -190,7 +190,7 @@ spec: {policyName: larger}
 		return strings.Contains(output, "DoesNotExist"), output, err
 	})
 	before := h.roots(h.t.Context())
-	// more than the nodes with those that were replacing others when the pool was closed
+	// more than there are nodes, with those that were replacing others when the pool was closed
 	h.kubectl("scale", "deployment", "modest", "--replicas=8")
 	h.said(later, "FailedScheduling", "modest") // Joiner has looked for a node
 	h.t.Logf("while the tenant's mutation stands: %v, and %v when the pool was closed", h.roots(h.t.Context()), before)
@@ -216,8 +216,8 @@ func (h *hosted) rooted(after string, count int) {
 		attack.Seen{How: attack.Held, Text: fmt.Sprintf("%s: instances by their root volumes: %v", after, roots)})
 }
 
-// settled waits until count instances run, each with exactly the policy's root volume, and logs what there was on the
-// way.
+// settled waits until count instances run, each with exactly the policy's root volume, and logs the root volumes on
+// the way.
 func (h *hosted) settled(after string, count int) {
 	h.t.Helper()
 	seen := map[string]int{}
@@ -250,8 +250,8 @@ func (h *hosted) roots(ctx context.Context) map[string]int {
 	return counts
 }
 
-// disks are the block devices of the instances that run, by instance: what their launch templates say, which has to be
-// what EC2 made of it.
+// disks returns the block devices of running instances, by instance, according to their launch templates. EC2 must
+// have made the same.
 func (h *hosted) disks(ctx context.Context) map[string][]disk {
 	h.t.Helper()
 	templates := map[string][]disk{}

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/aws/kubelets"
 )
 
-// E-28, E-31, E-32, E-34, E-46, E-55, E-57: 200 pods of several kinds get nodes; Kubernetes and EC2 tell the same of
-// each; and when the pods are gone, so are the instances.
+// E-28, E-31, E-32, E-34, E-46, E-55, E-57: 200 pods of several kinds get nodes. Kubernetes and EC2 say the same about
+// each node. When the pods are gone, so are the instances.
 func TestTwoHundredPods(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, nil)
@@ -41,7 +41,7 @@ func TestTwoHundredPods(t *testing.T) {
 	n.nothingLeft(later)
 }
 
-// sameStory compares what Kubernetes and EC2 tell, in both directions, once everything has registered.
+// sameStory compares what Kubernetes and EC2 say, in both directions, once everything has registered.
 func (n *town) sameStory() {
 	n.t.Helper()
 	var claims []karpenterv1.NodeClaim
@@ -154,7 +154,7 @@ func (n *town) volume(id string) {
 	}
 }
 
-// userData checks what the instance was told.
+// userData checks the user data of the instance.
 func (n *town) userData(c karpenterv1.NodeClaim, id string) {
 	n.t.Helper()
 	data, err := kubelets.UserData(n.t.Context(), n.ec2, id)

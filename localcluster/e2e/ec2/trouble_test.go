@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/aws/eks"
 )
 
-// condition waits until a node class has a condition with a status, and a text that has all parts.
+// condition waits until a node class has a condition with this status and all parts in its text.
 func (n *town) condition(within time.Duration, class, kind, status string, parts ...string) {
 	n.t.Helper()
 	n.eventually(within, fmt.Sprintf("EC2NodeClass %s with %s %s and %q", class, kind, status, parts),
@@ -40,7 +40,7 @@ func (n *town) condition(within time.Duration, class, kind, status string, parts
 		})
 }
 
-// instancesBy counts instances by something about them.
+// instancesBy counts instances by a property of theirs.
 func (n *town) instancesBy(what func(ec2test.Instance) string) map[string]int {
 	counts := map[string]int{}
 	for _, i := range n.Account.Instances() {
@@ -99,7 +99,7 @@ func (n *town) missingRights(ec2test.Subnet) {
 	n.running(3, later)
 }
 
-// fullSubnet: the zone without addresses is left out, and a pod that insists on it is told.
+// fullSubnet: the zone without addresses is left out, and a pod that insists on it gets an event.
 func (n *town) fullSubnet(full ec2test.Subnet) {
 	zones := n.instancesBy(func(i ec2test.Instance) string { return i.Zone })
 	if zones[full.Zone] != 0 || len(zones) == 0 {
@@ -113,14 +113,14 @@ func (n *town) fullSubnet(full ec2test.Subnet) {
 	n.empty()
 }
 
-// empty takes all work away and waits until nothing is left.
+// empty deletes all work and waits until nothing is left.
 func (n *town) empty() {
 	n.t.Helper()
 	n.kubectl("delete", "deployment", "--all")
 	n.nothingLeft(later)
 }
 
-// quota: what the account's quota for spot does not hold is had on demand, and an event names the quota.
+// quota: instances beyond the account's quota for spot come on demand, and an event names the quota.
 func (n *town) quota(ec2test.Subnet) {
 	n.faults(ec2test.Faults{Quotas: []ec2test.Quota{{Group: "standard", CapacityType: "spot", VCPUs: 16}}})
 	n.apply(deployment("large", 4, "{cpu: 5}", apart("large")))

@@ -13,7 +13,7 @@ import (
 // chapterEnv names the chapter that the long tests tell; empty: the whole demo.
 const chapterEnv = "JOINER_DEMO_CHAPTER"
 
-// demo is the line that make demo runs.
+// demo returns the line that make demo runs.
 func (term *terminal) demo(chapter, joinerctl string) string {
 	line :=
 		"bin/demo --controlplane bin/controlplane --joiner bin/joiner --operator bin/joiner-operator --joinerctl " +
@@ -24,7 +24,7 @@ func (term *terminal) demo(chapter, joinerctl string) string {
 	return line
 }
 
-// U-01: what is broken from outside fails the demo. It names the chapter, the step and what was said, and takes away
+// U-01: the demo fails if something is broken from outside. It names the chapter, the step and the error, and removes
 // what it has started.
 func TestU01_ADemoThatIsBrokenFromOutsideSaysSo(t *testing.T) {
 	t.Parallel()
@@ -89,7 +89,7 @@ func TestU01_AnInterruptedDemoLeavesNothing(t *testing.T) {
 	}
 }
 
-// seeds are those of JOINER_DEMO_SEEDS, or a few.
+// seeds returns those of JOINER_DEMO_SEEDS, or a few.
 func seeds(t *testing.T) []uint64 {
 	t.Helper()
 	words := strings.Fields(os.Getenv("JOINER_DEMO_SEEDS"))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// idleEnv is how many minutes an idle cluster is watched.
+// idleEnv names the variable with the minutes for which an idle cluster is watched.
 const idleEnv = "JOINER_IDLE_MINUTES"
 
 // U-14: while nothing happens, nothing is logged at info. The cluster has nodes with pods on them, and has come to
@@ -38,7 +38,7 @@ func TestU14_AnIdleClusterLogsNothing(t *testing.T) {
 		return last > 0 && time.Since(changed) >= atRest, strings.Join(lines, "\n")
 	})
 	select {
-	case <-time.After(time.Duration(minutes) * time.Minute): // what is looked at is that nothing happens
+	case <-time.After(time.Duration(minutes) * time.Minute): // the test is that nothing happens
 	case <-t.Context().Done():
 	}
 	if lines := r.told(); len(lines) > last {
@@ -47,7 +47,7 @@ func TestU14_AnIdleClusterLogsNothing(t *testing.T) {
 	r.stop(r.up, "kwok")
 }
 
-// told are the lines of Joiner's log above debug.
+// told returns the lines of Joiner's log above debug.
 func (r *reader) told() (lines []string) {
 	content, err := os.ReadFile(r.log)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// filesOfPrograms are kinds that programs read from files and no API server takes.
+// filesOfPrograms returns kinds that programs read from files and no API server takes.
 func filesOfPrograms() map[string]string {
 	return map[string]string{
 		"JoinerConfig":               "of --config",
@@ -18,8 +18,8 @@ func filesOfPrograms() map[string]string {
 	}
 }
 
-// U-12: an API server with the kinds of all sorts of clusters takes every manifest that a page for users shows. It is
-// asked by a dry run, so that manifests do not depend on each other.
+// U-12: an API server with the kinds of all sorts of clusters takes every manifest of the users' pages. The requests
+// are dry runs, so manifests do not depend on each other.
 func TestU12_ManifestsOfPagesAreTaken(t *testing.T) {
 	t.Parallel()
 	r := &reader{terminal: open(t)}
@@ -68,7 +68,7 @@ func TestU12_ManifestsOfPagesAreTaken(t *testing.T) {
 	r.stop(r.up, "kwok")
 }
 
-// userPages are the pages for those who use Joiner, by name.
+// userPages returns the pages for users of Joiner, by name.
 func userPages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{"README.md": pageOf(t, "README.md")}

@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// root is the repository, in which a reader of its pages stands.
+// root is the repository, the working directory of a reader of its pages.
 const root = "../../.."
 
 // block is a fenced block of a page.
 type block struct{ language, text string }
 
-// first is its first line, by which it is known.
+// first returns the block's first line, by which it is known.
 func (b block) first() string {
 	line, _, _ := strings.Cut(b.text, "\n")
 	return line
 }
 
-// commands are the lines to type, those that go on in the next line put together.
+// commands returns the lines to type; continued lines are joined.
 func (b block) commands() []string {
 	return strings.Split(strings.TrimSpace(strings.ReplaceAll(b.text, "\\\n", " ")), "\n")
 }
@@ -35,7 +35,7 @@ func pageOf(t *testing.T, name string) string {
 	return string(page)
 }
 
-// blocksOf are the blocks of a page, in its order.
+// blocksOf returns the blocks of a page, in its order.
 func blocksOf(page string) (all []block) {
 	for _, found := range regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
 		all = append(all, block{found[1], found[2]})
@@ -43,7 +43,7 @@ func blocksOf(page string) (all []block) {
 	return all
 }
 
-// inline are the pieces of code between words.
+// inline returns the pieces of code between words.
 func inline(page string) (all []string) {
 	without := regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(page, "")
 	for _, found := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(without, -1) {
@@ -52,5 +52,5 @@ func inline(page string) (all []string) {
 	return all
 }
 
-// unfolded is a text of several lines as one.
+// unfolded returns a text of several lines as one line.
 func unfolded(text string) string { return strings.Join(strings.Fields(text), " ") }

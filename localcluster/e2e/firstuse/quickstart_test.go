@@ -38,7 +38,7 @@ func steps() []step {
 	}
 }
 
-// U-37: each block of the quick start is known to the test that types it, and its commands are such for a shell.
+// U-37: the test that types the quick start knows each of its blocks, and a shell can parse its commands.
 func TestU37_TheQuickStartParses(t *testing.T) {
 	t.Parallel()
 	blocks, known := blocksOf(pageOf(t, quickstart)), steps()
@@ -73,7 +73,7 @@ func TestU37_TheQuickStartIsTyped(t *testing.T) {
 	r.stop(r.up, "kwok")
 }
 
-// inFront starts what a target of make runs in the foreground, with its state in a directory of the terminal.
+// inFront starts in the foreground what a target of make runs, with its state in a directory of the terminal.
 func (r *reader) inFront(line, state string) *running {
 	r.t.Helper()
 	recipe := r.works(strings.Replace(line, "make ", "make -n ", 1))
@@ -128,7 +128,7 @@ func (r *reader) console(address string) {
 	})
 }
 
-// work types the second block: pods get nodes. The watch is ended once it has shown a NodeClaim that is ready.
+// work types the second block: pods get nodes. The watch is stopped once it has shown a ready NodeClaim.
 func (r *reader) work(b block) {
 	for _, line := range b.commands() {
 		r.typing = append(r.typing, line)
@@ -152,7 +152,7 @@ func (r *reader) work(b block) {
 	r.try()
 }
 
-// try types what make up has printed, except what the page has had typed already.
+// try types what make up has printed, except what was already typed from the page.
 func (r *reader) try() {
 	for _, line := range r.tries {
 		if slices.Contains(r.typing, line) {
@@ -183,7 +183,7 @@ func (r *reader) makeUpEC2(b block) {
 	r.stop(up, "ec2")
 }
 
-// apply gives the manifest to the API server, which takes it as it is.
+// apply applies the manifest as it is.
 func (r *reader) apply(b block) {
 	r.script("manifest", "cat <<'END'\n"+b.text+"END\n")
 	r.script("apply", "manifest | kubectl apply --dry-run=server -f -\n")
@@ -192,7 +192,7 @@ func (r *reader) apply(b block) {
 	}
 }
 
-// event compares what the page shows of a waiting pod with the event that is there.
+// event compares the page's event about a waiting pod with the real one.
 func (r *reader) event(b block) {
 	r.eventually("the event that the page shows", func() (bool, string) {
 		said := r.works(
@@ -201,7 +201,7 @@ func (r *reader) event(b block) {
 	})
 }
 
-// between types the commands that stand between words, in the order of what they do: explain, and scale to zero.
+// between types the commands between words, in the order of what they do: explain, and scale to zero.
 func (r *reader) between() {
 	r.works("kubectl delete deployment large") // what make up had typed keeps a node
 	pieces := inline(r.page)

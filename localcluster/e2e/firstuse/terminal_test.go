@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// patience bounds whatever a reader waits for; the machine may be busy.
+	// patience bounds every wait of a reader; the machine may be busy.
 	patience = 5 * time.Minute
 	// glance is how often a reader looks again.
 	glance = 500 * time.Millisecond
-	// binaryEnv names the program beside which the others are.
+	// binaryEnv names the variable with the path of joiner; the other programs are beside it.
 	binaryEnv = "JOINER_BINARY"
 )
 
-// terminal is where a reader types: in the repository, with a directory of their own for temporary files.
+// terminal is where a reader types: in the repository, with a directory of its own for temporary files.
 type terminal struct {
 	t          *testing.T
 	bin, tmp   string
@@ -46,7 +46,7 @@ func open(t *testing.T) *terminal {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
 	term := &terminal{t: t, bin: filepath.Dir(joiner), tmp: tmp}
-	// The page says that this is a kubectl, for who has none.
+	// The page says that those without a kubectl can use this one.
 	term.script("kubectl", fmt.Sprintf("exec %s kubectl \"$@\"\n", filepath.Join(term.bin, "controlplane")))
 	return term
 }
@@ -108,7 +108,7 @@ func (term *terminal) works(line string) string {
 	return output
 }
 
-// eventually looks until it sees what it wants; look says what it saw.
+// eventually looks until look is done; look says what it saw.
 func (term *terminal) eventually(what string, look func() (done bool, saw string)) {
 	term.t.Helper()
 	end, again := time.After(patience), time.NewTicker(glance)
@@ -139,7 +139,7 @@ func (term *terminal) leavesNothing() {
 	}
 }
 
-// processes are those that name the terminal's own directory.
+// processes returns those that name the terminal's own directory.
 func (term *terminal) processes() (all []string) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

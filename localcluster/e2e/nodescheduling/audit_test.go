@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// auditor is who audits; deploy/audit.yaml is all that this user may do.
+	// auditor is the user who audits, with the rights of deploy/audit.yaml only.
 	auditor = "auditor"
-	// bystanders is how many pods there are that nothing is wrong with: more than a page of a list.
+	// bystanders is how many pods have nothing wrong: more than a page of a list.
 	bystanders = 600
 )
 
@@ -43,7 +43,7 @@ metadata:
 spec: {nodeName: cp1, containers: [{name: etcd, image: etcd}]}
 `
 
-// nightly makes pods, but has none.
+// nightly makes pods, but has none yet.
 const nightly = `apiVersion: batch/v1
 kind: CronJob
 metadata: {name: nightly, namespace: app}
@@ -53,8 +53,8 @@ spec:
     restartPolicy: Never, nodeSelector: {node-role.kubernetes.io/control-plane: ""}, containers: [{name: backup, image: backup}]}}}}
 `
 
-// H14: what came to protected nodes while the mode was Disable is found, with what to do, by a user who may only read;
-// what is authorized, static, or elsewhere is not. Once that is done, nothing is left.
+// H14: a user who may only read finds the pods that came to protected nodes while the mode was Disable, with what to
+// do. Authorized and static pods, and those elsewhere, are not found. Once it is done, nothing is left.
 func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 	g := begin(t)
 	g.Set(t, configv1.Disable)
@@ -118,8 +118,8 @@ func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// H7: in which mode a pod is created does not matter for who may bring the override, so that it can be believed when
-// the pod is bound.
+// H7: the mode at a pod's creation does not change who may bring the override. So the override can be trusted when the
+// pod is bound.
 func TestTheOverrideIsWatchedInEveryMode(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		for _, mode := range []configv1.GroupMode{configv1.Inform, configv1.Disable} {
@@ -144,7 +144,7 @@ func TestTheOverrideIsWatchedInEveryMode(t *testing.T) {
 	})
 }
 
-// H19: the metrics say which entries let somebody pass, and have the others with 0.
+// H19: the metrics say which entries let somebody pass, and show the others with 0.
 func TestUsesOfEntriesAreCounted(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Set(t, "", "backup/agent")
@@ -158,7 +158,7 @@ func TestUsesOfEntriesAreCounted(t *testing.T) {
 	})
 }
 
-// begin starts an API server of the test's own, where no controller takes lost pods away.
+// begin starts an API server of the test's own, where no controller removes lost pods.
 func begin(t *testing.T) guarded {
 	t.Helper()
 	return beginWith(t, placingtest.Options{
@@ -174,7 +174,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: joiner-a
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: auditor}]
 `
 
-// crowd creates pods that nothing is wrong with.
+// crowd creates pods that have nothing wrong.
 func (g guarded) crowd(t *testing.T) {
 	t.Helper()
 	pods := g.Clients.CoreV1().Pods("web")

@@ -20,19 +20,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// automaticPolicy is the policy of the scripts where the annotation of the override is written by the door, and
+// automaticPolicy is the policy of the scripts, except that the door writes the annotation of the override, and
 // administrators are a group too.
 var automaticPolicy = strings.NewReplacer(`"system:admin"]`, `"system:admin", "group:system:cluster-admins"]`,
 	"emergencyOverride: Enable", "emergencyOverride: Automatic").
 	Replace(placing.Policy)
 
-// linux are the nodes of the scripts with the label by which tools choose the system.
+// linux adds to the scripts' nodes the label by which tools choose the operating system.
 var linux = strings.NewReplacer("kubernetes.io/hostname: cp1,",
 	"kubernetes.io/hostname: cp1, kubernetes.io/os: linux,", "kubernetes.io/hostname: w1}",
 	"kubernetes.io/hostname: w1, kubernetes.io/os: linux}").Replace(placing.Nodes)
 
-// forged is a mutating policy of somebody else's, which writes on every pod of a namespace what the policy would
-// write.
+// forged is another's mutating policy. On every pod of a namespace it writes what our policy would write.
 const forged = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata: {name: forged}
@@ -54,7 +53,7 @@ metadata: {name: forged}
 spec: {policyName: forged}
 `
 
-// as are the clients of a user with the rights of placing.People.
+// as returns the clients of a user with the rights of placing.People.
 func (g guarded) as(t *testing.T, user string, groups ...string) kubernetes.Interface {
 	t.Helper()
 	admin, err := g.Cluster.RESTConfig("admin")
@@ -90,15 +89,14 @@ func (g guarded) temporary(t *testing.T, prefix string) string {
 	return made.Name
 }
 
-// tool is a pod as a tool of administrators sends it (U15), and the prefix of the namespace that the tool makes for
-// it.
+// tool is a pod as a tool of administrators sends it (U15), and the prefix of the namespace that the tool makes.
 type tool struct {
 	name, prefix, refusal string
 	pod                   corev1.Pod
 }
 
-// tools are the shapes of these pods: on a node that is named, with the namespaces of the host, or anywhere on the
-// control plane.
+// tools returns the shapes of these pods: on a named node, with the host's namespaces, or anywhere on the control
+// plane.
 func tools() []tool {
 	privileged := true
 	container := []corev1.Container{{Name: "tool", Image: "tool",
@@ -147,8 +145,8 @@ func (g guarded) runs(t *testing.T, namespace, name string) *corev1.Pod {
 	return pod
 }
 
-// A-42: pods as oc sends them run on a control plane node when an administrator of the lists sends them, and nobody
-// else's do; what runs is audited, counted, told and frozen as any override. What needs no annotation gets none.
+// A-42: pods as oc sends them run on a control plane node if an administrator of the lists sends them; nobody else's
+// do. They are audited, counted, reported and frozen like any override. Pods that need no annotation get none.
 func TestA42_ToolsOfAdministratorsWork(t *testing.T) {
 	for _, door := range placingtest.Doors() {
 		t.Run(string(door), func(t *testing.T) {
@@ -243,7 +241,7 @@ func (g guarded) untouched(t *testing.T) {
 	}
 }
 
-// daemonStaysOff: the DaemonSet that must-gather makes for figures of performance has pods of a controller. They come
+// daemonStaysOff: must-gather makes a DaemonSet for figures of performance. A controller makes its pods, so they come
 // to workers only.
 func (g guarded) daemonStaysOff(t *testing.T, namespace string) {
 	t.Helper()
@@ -261,8 +259,8 @@ func (g guarded) daemonStaysOff(t *testing.T, namespace string) {
 	}
 }
 
-// withoutPolicies takes away what writes the annotation beside the webhook: then administrators write it themselves,
-// and nobody else gains.
+// withoutPolicies removes the policies that write the annotation beside the webhook. Then administrators write it
+// themselves, and nobody else gains.
 func (g guarded) withoutPolicies(t *testing.T) {
 	t.Helper()
 	g.must(t, "delete", "mutatingadmissionpolicybinding,mutatingadmissionpolicy", "node-scheduling-policy-automatic-0")
@@ -274,9 +272,9 @@ func (g guarded) withoutPolicies(t *testing.T) {
 	})
 }
 
-// A-42: with the override off administrators are refused, and read first what to do. What they read works: the
-// namespace of the user's page, with the entries and the rights that stand there. Whoever has those rights and no
-// more debugs there and nowhere else.
+// A-42: with the override off administrators are refused, and the message begins with what to do. This works: the
+// namespace of the user's page, with the entries and rights of that page. Whoever has only those rights debugs there
+// and nowhere else.
 func TestA42_AListedNamespaceIsTheOtherWay(t *testing.T) {
 	manifest, entries := supportNamespace(t)
 	policy := strings.NewReplacer(`"system:admin"]`, `"system:admin", `+entries+"]", "emergencyOverride: Enable",
@@ -341,7 +339,7 @@ func TestA42_AListedNamespaceIsTheOtherWay(t *testing.T) {
 	}
 }
 
-// supportNamespace are the manifests of the user's page for a namespace of tools, and its entries.
+// supportNamespace returns the user's page's manifests for a namespace of tools, and its entries.
 func supportNamespace(t *testing.T) (manifest, entries string) {
 	t.Helper()
 	content, err := os.ReadFile("../../../docs/control-plane-protection.md")

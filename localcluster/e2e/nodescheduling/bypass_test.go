@@ -12,13 +12,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 )
 
-// as makes kubectl act as alice, who may do everything as far as RBAC is concerned: what is refused is the policy's
-// doing. Each row of docs/control-plane-bypass.md names a test of this file or of workloads_test.go.
+// as makes kubectl act as alice, to whom RBAC allows everything: only the policy refuses something. Each row of
+// docs/control-plane-bypass.md names a test of this file or of workloads_test.go.
 func as(args ...string) []string {
 	return append([]string{"--as=alice", "--as-group=" + placing.People}, args...)
 }
 
-// attempt is a way to a protected node: kubectl's arguments, and what it reads.
+// attempt is a way to a protected node: kubectl's arguments, and its input.
 type attempt struct {
 	args  []string
 	input string
@@ -36,7 +36,8 @@ func bindingManifest(target string) string {
 		target)
 }
 
-// refuse tries every attempt and wants its refusal; afterwards no pod of the namespace may be on a node of the group.
+// refuse tries every attempt and demands its refusal. Afterwards no pod of the namespace may be on a node of the
+// group.
 func (g guarded) refuse(t *testing.T, attempts map[string]attempt) {
 	t.Helper()
 	for name, a := range attempts {
@@ -50,7 +51,7 @@ func (g guarded) refuse(t *testing.T, attempts map[string]attempt) {
 	g.nobodyIsThere(t)
 }
 
-// nobodyIsThere looks at what counts in the end: the nodes of the pods.
+// nobodyIsThere checks what counts in the end: the nodes of the pods.
 func (g guarded) nobodyIsThere(t *testing.T) {
 	t.Helper()
 	pods, err := g.Clients.CoreV1().Pods("app").List(t.Context(), metav1.ListOptions{})
@@ -91,7 +92,7 @@ func TestX11_EveryWayToCreateAPodIsJudged(t *testing.T) {
 	})
 }
 
-// X-11: every kind of patch of a pod that waits, and both paths of a binding in every form that binds.
+// X-11: every kind of patch of a waiting pod, and both paths of a binding in every form that binds.
 func TestX11_EveryWayToMoveAWaitingPodIsJudged(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Expect(t, "allow", "alice create pod app/waiting")
@@ -126,7 +127,8 @@ func TestX11_EveryWayToMoveAWaitingPodIsJudged(t *testing.T) {
 func TestX11_WhatPlacesNothingPutsNobodyThere(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Expect(t, "allow", "alice create pod app/waiting")
-		// The first answers are the API server's; the status takes what it may say. What counts is the pod afterwards.
+		// The API server itself refuses all but the writes of the status, which take only what a status may have.
+		// What counts is the pod afterwards.
 		for name, args := range map[string][]string{
 			"nodeName by patch": {"patch", "pod", "waiting", "--namespace=app", "--type=merge",
 				`--patch={"spec": {"nodeName": "cp1"}}`},
@@ -158,7 +160,7 @@ func TestX11_WhatPlacesNothingPutsNobodyThere(t *testing.T) {
 	})
 }
 
-// X-11, H18: who adds the toleration by a mutation of the API server is judged by what comes of it.
+// X-11, H18: a mutation of the API server adds the toleration; the pod is judged as it is afterwards.
 func TestX11_MutationsComeBeforeTheVerdict(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		const manifests = `
@@ -191,7 +193,7 @@ spec: {policyName: tolerant}
 	})
 }
 
-// N44, X-11: who may edit a namespace may not change the policy.
+// N44, X-11: editors of a namespace may not change the policy.
 func TestN44_EditorsCannotChangeTheScheduler(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Set(t, "")

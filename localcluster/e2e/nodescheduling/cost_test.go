@@ -22,26 +22,25 @@ import (
 )
 
 const (
-	// defaultNodes are those of B-14. JOINER_PLACEMENT_NODES overrides it.
+	// defaultNodes is the number of B-14. JOINER_PLACEMENT_NODES overrides it.
 	defaultNodes = 5000
-	// askedOften is how often each request is sent: the 99th percentile is the fifth slowest. In a cluster of fewer
-	// nodes than many, which says nothing about the bound, it is askedSeldom.
+	// askedOften is how often each request is sent: the 99th percentile is the fifth slowest. With fewer nodes than
+	// many it is askedSeldom: such a cluster says nothing about the bound.
 	askedOften, askedSeldom, many = 500, 50, 1000
 	// rounds is how often that is tried, on a machine with other work, before a bound counts as not met.
 	rounds = 3
-	// share of the requests that the bounds are about.
+	// share is the part of the requests that must meet the bounds.
 	share = 0.99
 )
 
-// bounds of B-14, in seconds: what the API server waits for a verdict.
+// bound returns the bound of B-14, in seconds: how long the API server waits for a verdict.
 func bound(door placingtest.Door) float64 {
 	return map[placingtest.Door]float64{placingtest.Plugin: 0.001, placingtest.Webhook: 0.005}[door]
 }
 
 // B-14, N68: what a verdict costs the API server in a cluster of 5,000 nodes, by its own histograms and by the door's.
-// Each kind of request is sent again and again as a dry run, one at a time. A bound that is not met is printed; the
-// test fails if in a cluster of many nodes not even the mean meets it, as it did while each verdict looked at all
-// nodes.
+// Each kind of request is sent again and again as a dry run, one at a time. A missed bound is printed. The test fails
+// if, in a cluster of many nodes, even the mean misses it, as it did while each verdict looked at all nodes.
 func TestB14_WhatAdmissionCosts(t *testing.T) {
 	nodes := defaultNodes
 	if text := os.Getenv("JOINER_PLACEMENT_NODES"); text != "" {
@@ -76,8 +75,8 @@ func TestB14_WhatAdmissionCosts(t *testing.T) {
 	}
 }
 
-// cost sends a request many times and prints what the verdicts took, beside the bound: of the first round that meets
-// it, or of the last.
+// cost sends a request many times and prints how long the verdicts took, beside the bound. The figures are from the
+// first round that meets the bound, or from the last round.
 func (g guarded) cost(t *testing.T, often int, name string, c placing.Case) {
 	t.Helper()
 	for range 10 { // the first ones open connections
@@ -108,8 +107,8 @@ func (g guarded) cost(t *testing.T, often int, name string, c placing.Case) {
 	}
 }
 
-// measure sends a request again and again, and returns what the API server and the door counted meanwhile, and how
-// long the client waited, in seconds from the shortest to the longest.
+// measure sends a request again and again. It returns what the API server and the door counted meanwhile, and the
+// client's waits in seconds, sorted, the shortest first.
 func (g guarded) measure(t *testing.T, often int, c placing.Case) (server, own histogram, waits []float64) {
 	t.Helper()
 	serverBefore, ownBefore := g.histograms(t)
@@ -126,7 +125,7 @@ func (g guarded) measure(t *testing.T, often int, c placing.Case) (server, own h
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.3g ms", seconds*1000) }
 
 // crowded starts a cluster of many nodes, three of them protected, in three zones. The emergency override is off, as
-// it is unless somebody asks for it: with it, a binding that is denied costs a read of its pod.
+// by default: with it, a denied binding costs a read of its pod.
 func crowded(t *testing.T, door placingtest.Door, nodes int) guarded {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
@@ -165,7 +164,7 @@ func crowded(t *testing.T, door placingtest.Door, nodes int) guarded {
 	return g
 }
 
-// histogram is one of Prometheus: how many took at most so many seconds.
+// histogram is one of Prometheus: how many requests took at most so many seconds.
 type histogram struct {
 	upTo       map[float64]float64
 	count, sum float64
@@ -186,8 +185,8 @@ func (h histogram) mean() float64 {
 	return h.sum / h.count
 }
 
-// quantile is the bound that this share did not exceed; 0 if nothing was counted, that is, if there was nothing to
-// wait for.
+// quantile returns the bucket's bound that a share q did not exceed. It is 0 if nothing was counted: then there was
+// nothing to wait for.
 func (h histogram) quantile(q float64) float64 {
 	best := math.Inf(1)
 	for le, count := range h.upTo {
@@ -201,7 +200,7 @@ func (h histogram) quantile(q float64) float64 {
 	return best
 }
 
-// histograms are those of the API server about its call of the door, and of the door about its verdicts.
+// histograms returns the API server's about its calls of the door, and the door's about its verdicts.
 func (g guarded) histograms(t *testing.T) (server, own histogram) {
 	t.Helper()
 	fromServer, err := g.Kubectl(t.Context(), "", "get", "--raw", "/metrics")

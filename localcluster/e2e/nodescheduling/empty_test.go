@@ -32,7 +32,7 @@ func (g guarded) node(t *testing.T, name string, labels ...string) {
 	})
 }
 
-// expectAlone sends a line as its user alone, who has the rights that RBAC gives to that name.
+// expectAlone sends a line as its user without groups, with the rights that RBAC gives to that name.
 func (g guarded) expectAlone(t *testing.T, want, line string) {
 	t.Helper()
 	if got, err := g.Ask(t.Context(), line); err != nil || got != want {
@@ -70,7 +70,7 @@ func TestN3_TheEmptyModeIsDisable(t *testing.T) {
 	})
 }
 
-// N58: several nodes of the group with mixed labels, chosen by In and NotIn; nodes of two groups are of both.
+// N58: In and NotIn choose several nodes of the group with mixed labels. Nodes in two groups belong to both.
 func TestN58_ExpressionsChooseTheGroup(t *testing.T) {
 	onEmpty(t, func(t *testing.T, g guarded) {
 		g.node(t, "infra-1", "role=infra", "zone=a")
@@ -86,9 +86,9 @@ func TestN58_ExpressionsChooseTheGroup(t *testing.T) {
 	})
 }
 
-// grants give bob the verb assign, and carol the override, cluster-wide, for both groups: who brings the annotation is
-// asked about in every mode (H7); namespace app may be on the nodes, and namespace web has its right in that namespace
-// only, where it does not count.
+// grants give bob the verb assign, and carol the override, cluster-wide and for both groups: whoever brings the
+// annotation is checked in every mode (H7). Namespace app may be on the nodes. Namespace web has its right in that
+// namespace only, where it does not count.
 const grants = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -105,7 +105,7 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: User, name: dave}
 %[1]s`
 
-// grant is a ClusterRole for a verb on the groups, and how it is bound.
+// grant returns a ClusterRole for a verb on the groups, and its binding.
 func grant(verb, binding, subject string) string {
 	return fmt.Sprintf(`---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -120,8 +120,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, %[3]s}]
 `, verb, binding, subject)
 }
 
-// The verbs assign, occupy and override of RBAC stand for entries of the lists, where the configuration says so;
-// within a namespace they count for nothing.
+// RBAC's verbs assign, occupy and override stand for entries of the lists, if the configuration says so. Granted
+// within a namespace they do not count.
 func TestRBACBesideTheLists(t *testing.T) {
 	onEmpty(t, func(t *testing.T, g guarded) {
 		g.node(t, "infra-1", "role=infra")
@@ -170,7 +170,7 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `
 
-// removeScheduler takes the kind away again.
+// removeScheduler removes the kind again.
 func (g guarded) removeScheduler(t *testing.T) {
 	t.Helper()
 	if _, err := g.Kubectl(context.WithoutCancel(t.Context()), "", "delete", "crd", "schedulers.config.openshift.io",
@@ -179,7 +179,7 @@ func (g guarded) removeScheduler(t *testing.T) {
 	}
 }
 
-// N12: the kind Scheduler comes later, counts within five seconds, and goes again.
+// N12: the kind Scheduler appears later, counts within five seconds, and goes again.
 func TestN12_SchedulerMayComeAndGo(t *testing.T) {
 	onEmpty(t, func(t *testing.T, g guarded) {
 		g.node(t, "cp1", "node-role.kubernetes.io/control-plane=")
@@ -199,8 +199,8 @@ func TestN12_SchedulerMayComeAndGo(t *testing.T) {
 	})
 }
 
-// N69, H11: with a definition of somebody else's, fields that nobody knows, groups that the file does not have and
-// entries that are none have no effect and are counted; content of wrong types changes nothing while the door runs.
+// N69, H11: with somebody else's definition, unknown fields, groups that the file does not have and invalid entries
+// have no effect and are counted. Content of wrong types changes nothing while the door runs.
 func TestN69_WhatNobodyUnderstandsHasNoEffect(t *testing.T) {
 	onEmpty(t, func(t *testing.T, g guarded) {
 		g.node(t, "cp1", "node-role.kubernetes.io/control-plane=")

@@ -19,15 +19,16 @@ import (
 // protection.
 
 const (
-	// promptly is how long a verdict may take that waits for nothing, in machine time.
+	// promptly bounds a verdict that waits for nothing, in machine time.
 	promptly = 3 * time.Second
-	// watched is how long an answer is watched that must not change: longer than Scheduler takes to be read again.
+	// watched is how long the test watches an answer that must not change: longer than it takes to read Scheduler
+	// again.
 	watched = 3 * time.Second
 	// ordinary aims at nothing.
 	ordinary = "alice create pod app/- dry-run"
-	// anybody aims at a node of the group Infra, and elsewhere.
+	// anybody aims at a node of the group Infra, as somebody without rights to it.
 	anybody = "alice create pod app/- node=infra-1 dry-run"
-	// entitled is who is authorized for it.
+	// entitled is the same from somebody who is authorized for it.
 	entitled = "system:admin create pod ops/- node=infra-1 dry-run"
 	// brokenNode is the record of a node in etcd.
 	brokenNode = "/registry/minions/broken"
@@ -41,7 +42,7 @@ func (g guarded) throughout(t *testing.T, want, line string) {
 	}
 }
 
-// quickly sends a line, which has to be answered as wanted without waiting for anything.
+// quickly sends a line, and demands the wanted answer without any waiting.
 func (g guarded) quickly(t *testing.T, want, line string) {
 	t.Helper()
 	began := machinetime.Now()
@@ -51,8 +52,8 @@ func (g guarded) quickly(t *testing.T, want, line string) {
 	}
 }
 
-// judgeAnew kills the program that judges as a crash would. The channel has the end of its start: until then it may
-// answer and not be ready.
+// judgeAnew kills the judging program like a crash and restarts it. The channel gets the end of its start: before that
+// it may answer without being ready.
 func (g guarded) judgeAnew(t *testing.T) <-chan error {
 	t.Helper()
 	ready := make(chan error, 1)
@@ -78,8 +79,8 @@ func (g guarded) restartAPIServer(t *testing.T) <-chan error {
 	return ready
 }
 
-// neverPasses sends dry and ordinary pods until ready: the first is refused each time it is answered, the second
-// never.
+// neverPasses sends dry and ordinary pods until ready. Each answer to the first is a refusal, no answer to the second
+// is one.
 func (g guarded) neverPasses(t *testing.T, ready <-chan error) {
 	t.Helper()
 	answers := 0
@@ -92,7 +93,7 @@ func (g guarded) neverPasses(t *testing.T, ready <-chan error) {
 			up = true
 		default:
 		}
-		// While the API server does not answer, or not yet as it should, that is an error.
+		// It is an error while the API server does not answer, or not yet as it should.
 		got, err := g.Ask(t.Context(), dry, placing.People)
 		if err == nil {
 			answers++
@@ -109,10 +110,9 @@ func (g guarded) neverPasses(t *testing.T, ready <-chan error) {
 	}
 }
 
-// N10, N60: the file says nothing and Scheduler says Enable. From its first answer on, what starts again holds to
-// Scheduler, which it has to read first: the API server, and the webhook. Ordinary pods pass all the time that there
-// is an answer. A Scheduler that nobody can understand at a start leaves the lists of the file, with every group
-// enabled.
+// N10, N60: the file says nothing and Scheduler says Enable. The API server and the webhook restart. From their first
+// answer on they follow Scheduler, which they must read first. Ordinary pods pass whenever there is an answer. With an
+// unreadable Scheduler at the start, the lists of the file count, with every group enabled.
 func TestN60_ARestartOpensNoGap(t *testing.T) {
 	onEmpty(t, func(t *testing.T, g guarded) {
 		g.node(t, "cp1", "node-role.kubernetes.io/control-plane=")
@@ -136,8 +136,8 @@ func TestN60_ARestartOpensNoGap(t *testing.T) {
 	})
 }
 
-// N60: a record that nobody can read keeps the nodes from being listed. What needs them waits, and is refused as not
-// yet ready; ordinary pods and authorized pairs pass at once. It goes on by itself once the record is gone.
+// N60: an unreadable record prevents a list of the nodes. Requests that need them wait, and are refused as not yet
+// ready. Ordinary pods and authorized pairs pass at once. It goes on by itself once the record is gone.
 func TestN60_NodesThatCannotBeListed(t *testing.T) {
 	onEmpty(t, func(t *testing.T, g guarded) {
 		g.node(t, "infra-1", "role=infra")
@@ -172,8 +172,8 @@ func TestN60_NodesThatCannotBeListed(t *testing.T) {
 	})
 }
 
-// While the storage does not answer, what aims at a group is refused as ever, by what is known; an ordinary pod is not
-// refused, and not stored either. It goes on by itself.
+// While the storage does not answer, what aims at a group is refused as always, by what is known. An ordinary pod is
+// not refused, and not stored either. It goes on by itself.
 func TestAStorageThatHangs(t *testing.T) {
 	onEmpty(t, func(t *testing.T, g guarded) {
 		g.node(t, "infra-1", "role=infra")

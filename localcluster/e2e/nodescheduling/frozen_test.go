@@ -10,7 +10,7 @@ import (
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
-// the annotation of the override comes onto no pod that has its node, by no path and through no door.
+// a pod that has its node never gets the annotation of the override, by any path or door.
 func TestA16_TheOverrideComesOntoNoPodThatRuns(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Expect(t, "allow", "alice create pod app/bound node=w1")
@@ -27,9 +27,9 @@ func TestA16_TheOverrideComesOntoNoPodThatRuns(t *testing.T) {
 	})
 }
 
-// an administrator's pod waits with the override, and then runs on a protected node. Whoever may edit its
-// namespace does not change what runs in it, and does not enter it, before or after; the administrator does, and so
-// does the kubelet of its node. Other pods are everybody's.
+// an administrator's pod waits with the override, and then runs on a protected node. Neither before nor after
+// may editors of its namespace change what runs in it, or enter it. The administrator may, and so may the kubelet of
+// its node. Other pods stay open to all.
 func TestA17_AnOverriddenPodIsFrozenForOthers(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.ExpectAll(t, []placing.Case{

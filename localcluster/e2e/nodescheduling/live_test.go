@@ -24,13 +24,13 @@ const definedWithin = 60 * time.Second
 // toEnable is the page's command for the mode Enable.
 const toEnable = `kubectl patch nodeschedulinggroup controlplane --type=merge -p '{"spec":{"mode":"Enable"}}'`
 
-// informing is the policy of the scripts in the mode Inform, so that the mode shows whether the live source has one.
+// informing is the policy of the scripts in the mode Inform, so the mode shows whether the live source has one.
 var informing = strings.Replace(placing.Policy, "mode: Enable", "mode: Inform", 1)
 
-// A-18: on a cluster with OpenShift's definition of today, the page's branch for Scheduler has no effect, and the
-// other one works: Inform, Enable and back, each within five seconds, with entries, and not while Scheduler opens the
-// nodes (N70). When the definition gains the field, the source changes once, and the entries of the other are no
-// longer counted; when it loses it, it changes back. Through both doors.
+// A-18: on a cluster with OpenShift's present definition, the page's branch for Scheduler has no effect. The other one
+// works: Inform, Enable and back, each within five seconds, with entries, and not while Scheduler opens the nodes
+// (N70). When the definition gains the field, the source changes once, and the other's entries are no longer counted.
+// When it loses the field, the source changes back. All that through both doors.
 func TestA18_ALiveSourceThatExistsOnOpenShift(t *testing.T) {
 	for _, door := range placingtest.Doors() {
 		t.Run(string(door), func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestA18_ALiveSourceThatExistsOnOpenShift(t *testing.T) {
 	}
 }
 
-// pageBlock is the block of the user's page that holds a text.
+// pageBlock returns the block of the user's page that has a text.
 func pageBlock(t *testing.T, holds string) string {
 	t.Helper()
 	content, err := os.ReadFile("../../../docs/control-plane-protection.md")
@@ -66,7 +66,7 @@ func pageBlock(t *testing.T, holds string) string {
 	return ""
 }
 
-// runPage runs a command of a block of the page: arguments in apostrophes are one.
+// runPage runs a command of a block of the page; text in apostrophes is one argument.
 func (g guarded) runPage(t *testing.T, block, begins string) error {
 	t.Helper()
 	for line := range strings.Lines(block) {
@@ -120,7 +120,7 @@ func (g guarded) openShift(t *testing.T) {
 	}, "serverside-applied")
 }
 
-// schedulerIsPruned: Scheduler drops what it has no field for.
+// schedulerIsPruned: Scheduler drops unknown fields.
 func (g guarded) schedulerIsPruned(t *testing.T) {
 	t.Helper()
 	const begins = "patch scheduler cluster --type=merge"
@@ -191,7 +191,7 @@ func (g guarded) switches(t *testing.T, block string, mode configv1.GroupMode) {
 	}
 }
 
-// mastersAreOpen: the mode cannot become Enable while mastersSchedulable is true. What has that mode keeps it.
+// mastersAreOpen: the mode cannot become Enable while mastersSchedulable is true. A group with that mode keeps it.
 func (g guarded) mastersAreOpen(t *testing.T) {
 	t.Helper()
 	open := func(value bool) {
@@ -266,7 +266,7 @@ func live(report audit.Report) audit.Live {
 	return *report.Live
 }
 
-// changes counts how often the door has told that the source is another one.
+// changes counts how often the door has reported a change of the source.
 func (g guarded) changes(t *testing.T) int {
 	t.Helper()
 	log, err := os.ReadFile(g.Log())

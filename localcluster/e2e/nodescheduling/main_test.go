@@ -1,6 +1,6 @@
 // Package nodescheduling tests the node scheduling policy on real API servers, through both of its doors, the
-// admission plugin and joiner-webhook: the requests of package placing and their answers, every way to a protected
-// node, what goes wrong around them, and that what does everything right is not disturbed. A test has one body, which
+// admission plugin and joiner-webhook. It tests the requests of package placing and their answers, every way to a
+// protected node, and faults around them, and that correct programs are not disturbed. A test has one body, which
 // runs for each door. What only one door has is in plugin_test.go and in package protection.
 //
 // The ids in the names are those of docs/spec/node-scheduling-policy.md. The binaries come from the environment: see
@@ -24,12 +24,12 @@ const (
 	// workloadsWithin bounds what controllers, scheduler and fake kubelets do together.
 	workloadsWithin = 30 * time.Second
 	poll            = placingtest.Poll
-	// dry asks whether the policy of the cluster that is peopled is in force.
+	// dry asks whether the policy of a peopled cluster is in force.
 	dry = "alice create pod app/- node=cp1 dry-run"
 )
 
-// emptyPolicy is the policy of the clusters that are empty: ControlPlane has no mode, Infra is chosen by expressions,
-// and RBAC counts beside the lists.
+// emptyPolicy is the policy of empty clusters: ControlPlane has no mode, expressions choose Infra, and RBAC counts
+// beside the lists.
 const emptyPolicy = `apiVersion: scheduling.openshift.io/v1alpha1
 kind: NodeSchedulingPolicyConfig
 groups:
@@ -68,7 +68,7 @@ var (
 	peopled = behindEach(placingtest.Options{Policy: placing.Policy, World: placing.Nodes, WithScheduler: true,
 		AtEnd: noteRequests})
 	// empty has an API server only, no nodes and no kind Scheduler. Kubernetes' own plugin PodTopologyLabels is off:
-	// while nodes cannot be listed it refuses every pod, and so would hide what the policy answers.
+	// it refuses every pod while nodes cannot be listed, and would hide the policy's answer.
 	empty = behindEach(placingtest.Options{Policy: emptyPolicy, Components: []cluster.Component{
 		cluster.Etcd, cluster.APIServer,
 	},
@@ -104,9 +104,9 @@ func throughBothDoors(t *testing.T, clusters behind, body func(*testing.T, guard
 func onPeopled(t *testing.T, body func(*testing.T, guarded)) {
 	t.Helper()
 	throughBothDoors(t, peopled, func(t *testing.T, g guarded) {
-		// Scheduler is read by a watch, which may be late. Neither alice nor the service account app/default, which
-		// tests list, is in the file; a verdict about alice alone would also come from a Scheduler of the test before
-		// that lists the other one.
+		// The watch of Scheduler may be late. Tests list alice and the service account app/default there; the file has
+		// neither. A verdict about alice alone could also come from the Scheduler of the test before, if it lists the
+		// other one.
 		g.Eventually(t, "deny ControlPlane/NodeName", dry)
 		g.Eventually(t, "deny ControlPlane/NodeName", "system:admin create pod app/- node=cp1 dry-run")
 		g.Eventually(t, "deny ControlPlane/NodeName", dry)
@@ -130,7 +130,7 @@ func (g guarded) must(t *testing.T, args ...string) string {
 	return out
 }
 
-// eventuallySees looks until everything that is wanted was seen.
+// eventuallySees looks until it has seen everything in wants.
 func eventuallySees(t *testing.T, what string, look func() (string, error), wants ...string) string {
 	t.Helper()
 	missing, seen := wants, ""

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/runbook"
 )
 
-// both doors that run show every metric that the alerts of the webhook's chart ask for; those about its
-// certificate and its callers the webhook alone.
+// both running doors show every metric that the alerts of the webhook's chart ask for. Only the webhook shows
+// those about its certificate and its callers.
 func TestA43_TheDoorsShowWhatTheAlertsAskFor(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		alerts, err := charts.Alerts(charts.Webhook, "joiner-webhook")
@@ -36,8 +36,8 @@ func TestA43_TheDoorsShowWhatTheAlertsAskFor(t *testing.T) {
 	})
 }
 
-// kubectl and the API server understand every command of the pages about control plane nodes. What is piped into
-// joinerctl is that of TestTheAuditFindsWhatIsLeft.
+// kubectl and the API server understand every command of the pages about control plane nodes.
+// TestTheAuditFindsWhatIsLeft tests what is piped into joinerctl.
 func TestA44_TheCommandsOfThePagesRun(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		commands, err := runbook.Commands("../../../docs/runbooks/NodeScheduling*.md",

@@ -10,15 +10,15 @@ import (
 
 const webhookUser = "joiner-webhook"
 
-// askedFor is what the webhooks of all clusters have asked for. Clusters end one after another.
+// askedFor has the requests of the webhooks of all clusters. Clusters end one after another.
 var askedFor = rights.Use{}
 
 func noteRequests(g *placingtest.Guarded) error {
 	return askedFor.Add(g.Cluster.AuditLog(), webhookUser, webhookUser)
 }
 
-// rightsAreNeeded says which rights of the webhook no request of all tests needed (U-11). Those for certificates of
-// its own are in package protection.
+// rightsAreNeeded reports the rights of the webhook that no request of all tests needed (U-11). Package protection
+// does so for those for certificates of its own.
 func rightsAreNeeded(g *placingtest.Guarded) error {
 	policy, err := charts.Files().ReadFile(charts.Webhook + "/rules/policy.yaml")
 	override, err2 := charts.Files().ReadFile(charts.Webhook + "/rules/override.yaml")
@@ -29,7 +29,7 @@ func rightsAreNeeded(g *placingtest.Guarded) error {
 	return rights.AllNeeded(askedFor, webhookUser, spare(), policy, override, authorizer)
 }
 
-// spare are the rights that no request of these tests needs, each with the reason.
+// spare returns the rights that no request of these tests needs, each with the reason.
 func spare() map[rights.Right]string {
 	const (
 		listed = rights.ByChance + "an API server is asked for lists where a watch that begins with one fails"

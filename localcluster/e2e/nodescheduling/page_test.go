@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// testsOfThisFolder are the names of the end-to-end tests of the policy.
+// testsOfThisFolder returns the names of the end-to-end tests of the policy.
 func testsOfThisFolder(t *testing.T) map[string]bool {
 	t.Helper()
 	tests := map[string]bool{}
@@ -33,7 +33,7 @@ func testsOfThisFolder(t *testing.T) map[string]bool {
 	return tests
 }
 
-// testsNamedIn are the tests that a text names.
+// testsNamedIn returns the tests that a text names.
 func testsNamedIn(text string) []string {
 	var names []string
 	for _, found := range regexp.MustCompile("`(Test[A-Za-z0-9_]+)`").FindAllStringSubmatch(text, -1) {
@@ -42,7 +42,7 @@ func testsNamedIn(text string) []string {
 	return names
 }
 
-// idsOf are the numbers of the requirements in a cell such as "N45 to N53, N57, F1".
+// idsOf returns the numbers of the requirements in a cell such as "N45 to N53, N57, F1".
 func idsOf(cell string) []int {
 	var ids []int
 	for _, found := range regexp.MustCompile(`N(\d+)(?: to N(\d+))?`).FindAllStringSubmatch(cell, -1) {
@@ -58,7 +58,7 @@ func idsOf(cell string) []int {
 	return ids
 }
 
-// X-11: each test that docs/control-plane-bypass.md names is one.
+// X-11: each test that docs/control-plane-bypass.md names exists.
 func TestTheBypassPageNamesTestsThatExist(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/control-plane-bypass.md")

@@ -19,16 +19,16 @@ func (g guarded) made(t *testing.T, name string) string {
 	return string(namespace.UID)
 }
 
-// madeAnew deletes a namespace and makes it again, as whoever may do both, and returns its new UID.
+// madeAnew deletes a namespace and makes it again, as anyone with both rights may, and returns its new UID.
 func (g guarded) madeAnew(t *testing.T, name string) string {
 	t.Helper()
 	g.must(t, "delete", "namespace", name)
 	return g.made(t, name)
 }
 
-// bob deletes a namespace that is on the list and makes it anew. Where the entry has the UID of the namespace,
-// it authorizes nobody any more, and the text says which UID; where it has none, it holds, and the metric says that.
-// The service account may be made anew: nothing changes. An entry for a namespace that does not exist is counted.
+// bob deletes a namespace on the list and makes it again. If the entry has the namespace's UID, it authorizes
+// nobody any more, and the text says which UID. If it has none, it still holds, and the metric says so. If the service
+// account is made again, nothing changes. An entry for a namespace that does not exist is counted.
 func TestA11_ANamespaceMadeAnewHasNoEntry(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		const agent = "sa:backup/agent create pod backup/- node=cp1 dry-run"
@@ -70,7 +70,7 @@ func TestA11_ANamespaceMadeAnewHasNoEntry(t *testing.T) {
 	})
 }
 
-// an entry that is the namespace's half alone lets nobody place pods.
+// an entry with only the namespace's half lets nobody place pods.
 func TestA11_ANamespaceAlonePlacesNothing(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.made(t, "alone")

@@ -15,9 +15,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/upstream/ckao"
 )
 
-// a server that is configured as cluster-kube-apiserver-operator would do it lets everything pass until
-// Scheduler has a mode. In the mode Enable it admits the pods of every component, each as its actor puts it there,
-// and none of them by alice.
+// a server configured as by cluster-kube-apiserver-operator lets everything pass until Scheduler has a
+// mode. In the mode Enable it admits the pods of every component when their own actor places them, and none of them
+// from alice.
 func TestA40_TheWholePlatformComesToItsNodes(t *testing.T) {
 	stanza, err := ckao.Configuration()
 	if err != nil {
@@ -44,7 +44,7 @@ func TestA40_TheWholePlatformComesToItsNodes(t *testing.T) {
 				for _, step := range row.Replay("hers", "cp1") {
 					line := step.Line("alice")
 					answer, err := g.Ask(t.Context(), line, placing.People)
-					// What she binds is a pod that nobody could create: the API server judges before it looks for it.
+					// She binds a pod that nobody could create: the API server judges before it looks for the pod.
 					if err != nil || !strings.HasPrefix(answer, "deny ControlPlane/") {
 						t.Errorf("%s: %s, %v", line, answer, err)
 					}
@@ -83,7 +83,7 @@ func beginWith(t *testing.T, options placingtest.Options) guarded {
 	return guarded{started}
 }
 
-// namespaces are those of the list, as manifests.
+// namespaces returns those of the list, as manifests.
 func namespaces(list platform.List) string {
 	var all strings.Builder
 	for _, row := range list.Components {
@@ -92,7 +92,7 @@ func namespaces(list platform.List) string {
 	return all.String()
 }
 
-// accounts are the service accounts that pods run as: no controller makes them.
+// accounts returns the service accounts of the pods: no controller makes them.
 func accounts(list platform.List) string {
 	var all strings.Builder
 	for _, row := range list.Components {

@@ -14,8 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
-// sample is the admission section of the design's example, as it is written there, in the file that kube-apiserver
-// reads.
+// sample is the admission section of the design's example, as written there, in the file that kube-apiserver reads.
 const sample = `apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
 plugins:
@@ -60,8 +59,7 @@ func serve(t *testing.T, policy string, args ...string) (guarded, error) {
 	return guarded{started}, nil
 }
 
-// N1, H2, N12: the design's own YAML, as it is written, is what a server runs with. N40: mode Inform lets pass and
-// warns.
+// N1, H2, N12: a server runs with the design's own YAML, as written. N40: mode Inform allows and warns.
 func TestN1_TheSampleOfTheDesignLoads(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "admission.yaml")
 	if err := os.WriteFile(file, []byte(sample), 0o600); err != nil {
@@ -82,7 +80,7 @@ func TestN1_TheSampleOfTheDesignLoads(t *testing.T) {
 	}
 }
 
-// N6: no API shows the configuration, or takes one.
+// N6: no API shows the configuration or accepts one.
 func TestN6_NoAPIServesTheConfiguration(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		groups, resources, err := g.Clients.Discovery().ServerGroupsAndResources()
@@ -121,8 +119,7 @@ func TestN5_WithoutTheGateNothingHappens(t *testing.T) {
 	}
 }
 
-// N2: a server with a wrong configuration ends and names the field. The rest of what can be wrong is in the script
-// 13_config.
+// N2: a server with a wrong configuration ends and names the field. The script 13_config has the other mistakes.
 func TestN2_AWrongConfigurationStopsTheStart(t *testing.T) {
 	for want, change := range map[string][2]string{
 		"groups[0].mode":          {"mode: Enable", "mode: Enabled"},

@@ -15,8 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/deploy"
 )
 
-// preempting has two nodes of a zone: one of the control plane, which is full, and one that is too small for the pod
-// that comes.
+// preempting has two nodes of a zone: a full one of the control plane, and one that is too small for the new pod.
 const preempting = `
 apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
@@ -29,9 +28,9 @@ const urgent = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "urgent
 	"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a13"]}]}]}}},
 	"containers": [{"name": "main", "image": "image", "resources": {"requests": {"cpu": "1"}}}]}}`
 
-// A-13: a pod that may not be on a protected node is refused when it is bound. On a member without a taint the
-// scheduler has ended another pod for it by then: the victim goes, which the gauge and the audit tell of before. On a
-// member with a taint that the pod does not tolerate nobody goes.
+// A-13: a pod that may not be on a protected node is refused when it is bound. On a member without a taint, the
+// scheduler has already preempted another pod for it: the victim goes. The gauge and the audit warn of that before. On
+// a member with a taint that the pod does not tolerate, nobody goes.
 func TestA13_ATaintKeepsTheSchedulerFromMakingRoom(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		if err := g.Apply(t.Context(), preempting+"---\n"+string(deploy.Audit()["audit.yaml"])+"---\n"+

@@ -26,7 +26,7 @@ spec:
      - "system:vendor:yyy-serviceaccount"
 `
 
-// N7: the design's own Scheduler, as it is written. It says Inform.
+// N7: the design's own Scheduler, as written. It says Inform.
 func TestN7_TheSampleSchedulerIsTaken(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		if err := g.Apply(t.Context(), sampleScheduler); err != nil {
@@ -69,9 +69,9 @@ func TestEntriesOfTheList(t *testing.T) {
 	})
 }
 
-// N8, N11, N69 to N71: what may be written into Scheduler. Another name and another group are refused; an old object
-// without groups and one with fields that nobody knows yet are valid and change nothing; mastersSchedulable and mode
-// Enable do not go together, and one update may change both.
+// N8, N11, N69 to N71: what may be written into Scheduler. Another name and another group are refused. An old object
+// without groups, and one with unknown fields, are valid and change nothing. mastersSchedulable and mode Enable
+// exclude each other, and one update may change both.
 func TestWhatSchedulerMaySay(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		apply := func(name, spec string) error {

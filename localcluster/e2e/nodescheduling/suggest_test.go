@@ -19,7 +19,7 @@ import (
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
-// unlisted is a policy that knows nobody.
+// unlisted is a policy that lists nobody.
 const unlisted = `apiVersion: scheduling.openshift.io/v1alpha1
 kind: NodeSchedulingPolicyConfig
 groups:
@@ -29,9 +29,9 @@ groups:
 `
 
 // A-41: in the mode Inform everything runs: the whole platform, three tenants of which one is listed, a rogue, and
-// a scheduler of one's own. What is suggested then, by a user who may only read, is enough for the mode Enable: the
+// somebody's own scheduler. A user who may only read gets a suggestion, and it is enough for the mode Enable: the
 // platform and the listed tenant come back, the others do not. Once it is applied, the same call suggests the same.
-// The scheduler is found in the audit log, and binds once somebody takes its entry.
+// The scheduler is found in the audit log, and binds once somebody accepts its entry.
 func TestA41_WhatIsSuggestedIsEnoughForEnable(t *testing.T) {
 	list, err := platform.Load()
 	if err != nil {
@@ -77,7 +77,7 @@ func TestA41_WhatIsSuggestedIsEnoughForEnable(t *testing.T) {
 	}
 }
 
-// informed is a cluster in the mode Inform with everybody in it.
+// informed fills a cluster in the mode Inform with everybody.
 func (g guarded) informed(t *testing.T, list platform.List) {
 	t.Helper()
 	if err := g.Apply(t.Context(), accounts(list)+string(deploy.Audit()["audit.yaml"])+"---\n"+binding); err != nil {

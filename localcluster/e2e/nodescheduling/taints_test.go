@@ -11,9 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// a kubelet registers its node with the taint of the control plane and without its label, which another client
-// writes later. The node is protected at once, and stays so while the label comes and the taint goes, in two writes or
-// in one.
+// a kubelet registers its node with the taint of the control plane, but another client writes the label later.
+// The node is protected at once, and stays so while the label comes and the taint goes, in two writes or in one.
 func TestA12_ANodeIsProtectedFromTheMomentItRegisters(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Expect(t, "allow", "alice create pod app/waits")

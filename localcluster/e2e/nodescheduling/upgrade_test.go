@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 )
 
-// unknownPlugin stands for ours on a server that was built without it: such a server knows no plugin of that name.
+// unknownPlugin stands for ours on a server built without it: such a server knows no plugin of that name.
 const unknownPlugin = "scheduling.openshift.io/NotBuiltIn"
 
 // stanzaOf writes the part of the AdmissionConfiguration that configures a plugin, and returns the flag for it.
@@ -25,10 +25,10 @@ func stanzaOf(t *testing.T, plugin, policy string) string {
 	return "--admission-control-config-file=" + file
 }
 
-// a server that lacks the plugin takes its configuration and does nothing with it; what stops it is the
-// plugin's name among those that are enabled, and the gate. So the configuration may come before the image and stay
-// after it, and the flags may not. A plugin that is there and has no configuration, or is not enabled, does nothing
-// either.
+// a server without the plugin accepts its configuration and does nothing with it. It stops only if the plugin's
+// name is among the enabled ones, or at the gate. So the configuration may come before the image and stay after it,
+// and the flags may not. A plugin that exists but is not enabled does nothing either (N5: nor one without
+// configuration).
 func TestA48_TheConfigurationMayComeBeforeTheImage(t *testing.T) {
 	const place = "alice create pod app/a node=cp1"
 	for _, test := range []struct {
@@ -63,5 +63,5 @@ func TestA48_TheConfigurationMayComeBeforeTheImage(t *testing.T) {
 	}
 }
 
-// pluginName is the plugin's.
+// pluginName is the plugin's name.
 const pluginName = "scheduling.openshift.io/NodeSchedulingPolicy"

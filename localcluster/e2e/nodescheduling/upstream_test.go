@@ -20,8 +20,8 @@ import (
 	openshiftapi "github.com/joiner-autoscaler/joiner/upstream/openshift-api"
 )
 
-// what is proposed to openshift/api does on a real API server what its own files of tests say, with the
-// feature gate and without it.
+// on a real API server, the field proposed to openshift/api does what its own test files say, with the feature
+// gate and without it.
 func TestA38_TheProposedFieldPassesItsSuite(t *testing.T) {
 	g := beginWith(t, placingtest.Options{Door: placingtest.Plugin, Components: []cluster.Component{cluster.Etcd,
 		cluster.APIServer}})
@@ -83,7 +83,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return object
 }
 
-// create replaces the object by a new one. A kind that has just been defined may not be served yet.
+// create replaces the object by a new one. A kind may not be served yet just after its definition.
 func (s schedulers) create(t *testing.T, text string) error {
 	t.Helper()
 	if err := s.Delete(t.Context(), configv1.SchedulerName, metav1.DeleteOptions{}); err != nil &&
@@ -114,7 +114,7 @@ func (s schedulers) update(t *testing.T, text string) error {
 	return err
 }
 
-// check compares what a write came to with what the test says.
+// check compares the result of a write with what the test says.
 func (s schedulers) check(t *testing.T, suite string, test openshiftapi.Test, written string, got error) {
 	t.Helper()
 	if test.ExpectedError != "" {

@@ -19,7 +19,7 @@ import (
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
-// N13 to N32, N36, N56, N59: pods, as they are created. What is denied is not stored.
+// N13 to N32, N36, N56, N59: creates of pods. What is denied is not stored.
 func TestPodsThatAreCreated(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.ExpectAll(t, placing.Created())
@@ -37,8 +37,8 @@ func TestPodsThatAreCreated(t *testing.T) {
 	})
 }
 
-// N28, N45 to N53, H7, F1, F2, F8: both paths of a binding, and the override, which comes by no other way than a
-// create. N48: a scheduler that is listed places what may be placed and no more.
+// N28, N45 to N53, H7, F1, F2, F8: both paths of a binding, and the override, which can only come with a create. N48:
+// a listed scheduler places only what may be placed.
 func TestBindings(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.ExpectAll(t, placing.Waiting())
@@ -58,9 +58,9 @@ func TestPodsThatAreChanged(t *testing.T) {
 	})
 }
 
-// N38, N39, N41, N43, N62, F9: pods that came while the mode was Disable stay, and whoever changes nothing about their
-// nodes may change them: labels, images, finalizers, status, ephemeral containers, resize. They are evicted, entered
-// and deleted.
+// N38, N39, N41, N43, N62, F9: pods that came while the mode was Disable stay. Changes that do not concern their nodes
+// are allowed: labels, images, finalizers, status, ephemeral containers, resize. They can be evicted, entered and
+// deleted.
 func TestPodsThatWereThereBefore(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Set(t, configv1.Disable)
@@ -80,7 +80,7 @@ func TestPodsThatWereThereBefore(t *testing.T) {
 	})
 }
 
-// touch does to a pod of app what places nothing, as alice, and deletes it in the end.
+// touch makes changes to a pod of app that place nothing, as alice, and deletes it in the end.
 func (g guarded) touch(t *testing.T, name string) {
 	t.Helper()
 	config, err := g.Cluster.RESTConfig("admin")
@@ -115,7 +115,7 @@ func (g guarded) touch(t *testing.T, name string) {
 		"resize"); err != nil && strings.Contains(err.Error(), "NodeSchedulingPolicy") {
 		t.Errorf("a resize: %v", err)
 	}
-	// No kubelet of ours lets anybody in: what counts is who refuses.
+	// Our kubelets let nobody in: what counts is who refuses.
 	exec := clients.CoreV1().RESTClient().Post().Namespace("app").Resource("pods").Name(name).SubResource("exec")
 	err := exec.Param("command", "true").Param("stdout", "true").Do(t.Context()).Error()
 	if err != nil && strings.Contains(err.Error(), "NodeSchedulingPolicy") {
@@ -136,7 +136,7 @@ func TestTemplatesAreWarnedAbout(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) { g.ExpectAll(t, placing.Templates()) })
 }
 
-// N54, N55, N57: labels of nodes count as they are; a node that is only just there is known; a pod that runs stays.
+// N54, N55, N57: labels of nodes count as they are now. A brand-new node is known. A running pod stays.
 func TestLabelsOfNodesAreLive(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		for i := range 5 {
@@ -185,8 +185,8 @@ func TestN64_WhatUsersRead(t *testing.T) {
 	})
 }
 
-// N3, N36, N40, N65, N66, N67: what the audit log keeps, what is counted, and the events: of mode Inform, about the
-// namespace or the controller, and not of a dry run or of what is denied.
+// N3, N36, N40, N65, N66, N67: the audit log, the counts, and the events. Events come in the mode Inform, about the
+// namespace or the controller, and not for a dry run or for what is denied.
 func TestWhatAuditorsAndMetricsSee(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Expect(t, "deny ControlPlane/NodeName", "alice create pod app/audited node=cp1")
@@ -224,7 +224,7 @@ func TestWhatAuditorsAndMetricsSee(t *testing.T) {
 	})
 }
 
-// annotation is how the audit log writes what the policy says of a request, whichever door it came through.
+// annotation returns how the audit log writes what the policy says about a request, through either door.
 func annotation(key, value string) string {
 	return fmt.Sprintf(`"nodeschedulingpolicy.scheduling.openshift.io/%s":%q`, key, value)
 }

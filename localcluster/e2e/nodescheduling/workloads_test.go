@@ -17,14 +17,14 @@ import (
 // there chooses the control plane and tolerates its taint.
 const there = `, "nodeSelector": {"node-role.kubernetes.io/control-plane": ""}, "tolerations": [{"operator": "Exists"}]`
 
-// template is the pod template of a workload called as its kind, with a further piece of its spec.
+// template returns the pod template of a workload of this name, with a further piece of its spec.
 func template(name, spec string) string {
 	return fmt.Sprintf(
 		`{"metadata": {"labels": {"app": %q}}, "spec": {"containers": [{"name": "main", "image": "image"}]%s}}`, name,
 		spec)
 }
 
-// workload is the manifest of a workload of a kind whose controller makes pods.
+// workload returns the manifest of a workload of a kind whose controller makes pods.
 func workload(kind, namespace, spec string) string {
 	name := strings.ToLower(kind)
 	of := template(name, spec)
@@ -44,7 +44,7 @@ func workload(kind, namespace, spec string) string {
 		version, kind, name, namespace, body)
 }
 
-// where lists the nodes of the pods of a workload, sorted, as soon as there are as many as wanted or the time is over.
+// where returns the nodes of a workload's pods, sorted, as soon as there are as many as wanted or the time is over.
 func (g guarded) where(t *testing.T, namespace, app string, wanted int, limit time.Duration) []string {
 	t.Helper()
 	var nodes []string
@@ -69,9 +69,9 @@ func (g guarded) where(t *testing.T, namespace, app string, wanted int, limit ti
 }
 
 // daemonIsOn kicks a DaemonSet until one of its pods has a node, and returns the nodes of its pods. The controller
-// goes through the nodes in the order of a map, ends a round at its first refusal, and begins the next one after a
-// pause that doubles, up to a quarter of an hour. With two nodes the map begins with cp1 in seven rounds of eight, if
-// luck is bad. A change of the object makes a round begin at once, and these are a hundred.
+// goes through the nodes in the order of a map and ends a round at its first refusal. The pause before the next round
+// doubles, up to a quarter of an hour. With two nodes and bad luck, the map begins with cp1 in seven rounds of eight.
+// A change of the object begins a round at once, and there are a hundred changes.
 func (g guarded) daemonIsOn(t *testing.T, namespace, name string) []string {
 	t.Helper()
 	var nodes []string
@@ -106,7 +106,7 @@ func (g guarded) told(t *testing.T, reason, text string) {
 	t.Errorf("no event %s about %s with the policy's text; there are:\n%s", reason, text, seen)
 }
 
-// N33, N64, X-11: every kind of workload whose template aims at a protected node gets no pod there, and its controller
+// N33, N64, X-11: no kind of workload whose template aims at a protected node gets a pod there, and its controller
 // says why. The Job of a CronJob is made by hand: nobody waits for its minute.
 func TestX11_NoWorkloadGetsThere(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
@@ -132,9 +132,9 @@ func TestX11_NoWorkloadGetsThere(t *testing.T) {
 	})
 }
 
-// N34, N35, H6: a DaemonSet for all nodes runs on the workers in any namespace, and on protected nodes where its
-// namespace is authorized. Its name is its own: the controller keeps the delay of its attempts by name, and those of
-// another test have made that long.
+// N34, N35, H6: a DaemonSet for all nodes runs on the workers in any namespace, and on protected nodes if its
+// namespace is authorized. No other test uses its name: the controller keeps the delay of its attempts by name, and
+// another test's attempts would make the delay long.
 func TestN35_DaemonSetsOfAuthorizedNamespacesRunEverywhere(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		for _, namespace := range []string{"ops", "app"} {
@@ -155,8 +155,8 @@ func TestN35_DaemonSetsOfAuthorizedNamespacesRunEverywhere(t *testing.T) {
 	})
 }
 
-// N46, X-11: a protected node without a taint attracts the scheduler, which nobody told of the policy: the binding is
-// refused, the pod waits, and its event says why. A node that it may use takes it later.
+// N46, X-11: a protected node without a taint attracts the scheduler, which does not know the policy. The binding is
+// refused, the pod waits, and its event says why. Later an allowed node takes it.
 func TestX11_TheSchedulerCannotPutItThere(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		if _, err := g.Kubectl(t.Context(), "", "taint", "node", "cp1",
@@ -191,8 +191,8 @@ func TestX11_TheSchedulerCannotPutItThere(t *testing.T) {
 	})
 }
 
-// N16, N17, N63: who does everything right notices nothing: workloads come up, are scaled, end, and go with their
-// namespace; agents of kube-system run everywhere, and an operator of an authorized namespace on the control plane.
+// N16, N17, N63: correct programs notice nothing. Workloads come up, are scaled, end, and go with their namespace.
+// Agents of kube-system run everywhere, and an operator of an authorized namespace runs on the control plane.
 func TestN63_OtherWorkloadsAreNotDisturbed(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		if _, err := g.Kubectl(t.Context(), "", "create", "namespace", "calm"); err != nil {

@@ -18,7 +18,7 @@ import (
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
-// reviews is how many forged, and how many verified ones are sent (A-15).
+// reviews is how many forged reviews are sent without the path, and how many with it (A-15).
 const reviews = 10_000
 
 // forged is a review that claims a pod of an invented owner in an invented namespace.
@@ -30,7 +30,7 @@ func forged(i int) string {
 		"spec": {"nodeName": "cp1"}}}}`, i, i, i, i)
 }
 
-// asker is somebody on the network of the nodes, who trusts the webhook and has no certificate.
+// asker returns a client on the network of the nodes, which trusts the webhook and has no certificate.
 func (g guarded) asker(t *testing.T) *http.Client {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -60,10 +60,10 @@ func ask(t *testing.T, client *http.Client, url, review string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// A-14, A-15: whoever reaches the webhook over the network of the nodes and does not know the path gets no verdict:
-// nothing is written, and nothing counted but that. Who knows the path gets verdicts, and causes no event about what
-// does not exist; the metrics stay as many as they were. In a cluster of processes there is no network of pods: it
-// would be one more client.
+// A-14, A-15: whoever reaches the webhook over the network of the nodes without knowing the path gets no verdict.
+// Nothing is written, and only the rejection is counted. With the path one gets verdicts, but causes no event about
+// what does not exist, and no more series of metrics. A cluster of processes has no network of pods, which would only
+// be one more client.
 func TestA14_ForgedReviewsCauseNothing(t *testing.T) {
 	g := begin(t)
 	g.Set(t, configv1.Inform)
@@ -132,7 +132,7 @@ func (g guarded) invented(t *testing.T) int {
 	return found
 }
 
-// decisions are the lines of what was decided.
+// decisions returns the lines about decisions.
 func decisions(metrics string) string {
 	return strings.Join(regexp.MustCompile(`(?m)^node_scheduling_policy_decisions_total.*$`).FindAllString(metrics,
 		-1), "\n")
@@ -156,7 +156,7 @@ func value(t *testing.T, metrics, name string) int {
 	return int(number)
 }
 
-// metricsOf reads those of a replica.
+// metricsOf returns the metrics of a replica.
 func metricsOf(t *testing.T, replica *rig.Controller) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,

@@ -28,10 +28,10 @@ const (
 	lifetime = time.Minute
 )
 
-// two replicas with certificates of their own and the rights of the chart, on a configuration that
-// trusts nobody when they start. The API server is asked all the time while they renew and until the first authority
-// has expired, and no request goes unanswered, nor refused for its path, which is renewed too; each connection of our
-// own with the published bundle is accepted too.
+// two replicas have certificates of their own and the rights of the chart. The configuration trusts
+// nobody when they start. We send requests to the API server all the time, while they renew and until the first
+// authority has expired. Each request is answered, and none is refused for its path, which is renewed too. Each of our
+// own connections with the published bundle is accepted.
 func TestOwnCertificatesAreRenewedUnderRequests(t *testing.T) {
 	f := begin(t)
 	f.grantCertificates(t)
@@ -82,7 +82,7 @@ func trusts(bundle []byte, certificate *x509.Certificate) bool {
 	return err == nil
 }
 
-// grantCertificates gives the webhook's user what the chart gives its service account for certificates of its own.
+// grantCertificates gives the webhook's user the rights that the chart gives its service account for its certificates.
 func (f guarded) grantCertificates(t *testing.T) {
 	t.Helper()
 	inside, everywhere, err := charts.WebhookCertificateRules()
@@ -122,8 +122,8 @@ func (f guarded) configuration(t *testing.T) *admissionv1.ValidatingWebhookConfi
 	return found
 }
 
-// trustNobody points the API server at the ports, each webhook of the configuration at another one, without a bundle.
-// The end of the test takes it back.
+// trustNobody points each webhook of the configuration at another of the ports, without a bundle. The end of the test
+// undoes it.
 func (f guarded) trustNobody(t *testing.T, ports []int) {
 	t.Helper()
 	f.point(t, func(i int) admissionv1.WebhookClientConfig {
@@ -158,7 +158,7 @@ func (f guarded) serveOwn(t *testing.T, port int) *rig.Controller {
 	return replica
 }
 
-// path is where the API server calls the first webhook of the configuration.
+// path returns the path at which the API server calls the first webhook of the configuration.
 func (f guarded) path(t *testing.T) string {
 	t.Helper()
 	at, err := url.Parse(*f.configuration(t).Webhooks[0].ClientConfig.URL)
@@ -168,8 +168,8 @@ func (f guarded) path(t *testing.T) string {
 	return at.Path
 }
 
-// handshake connects to a replica as an API server would that has just read the configuration, and returns what it is
-// shown.
+// handshake connects to a replica like an API server that has just read the configuration, and returns the
+// certificate.
 func (f guarded) handshake(t *testing.T, port int) *x509.Certificate {
 	t.Helper()
 	roots := x509.NewCertPool()

@@ -13,9 +13,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
-// A kube-apiserver that reads the configuration from a file, as joiner-webhook prints it: the verdicts are the same;
-// nobody can see or delete it through the API, or pose as it; and it holds from the first answer of an API server on,
-// before there is a webhook.
+// A kube-apiserver reads the configuration from a file, as joiner-webhook prints it. The verdicts are the same. Nobody
+// can see or delete it through the API, or pose as it. It holds from the API server's first answer on, before a
+// webhook runs.
 func TestAConfigurationInFilesCannotBeDeleted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()

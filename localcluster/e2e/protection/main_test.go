@@ -1,6 +1,6 @@
-// Package protection tests what joiner-webhook has and the admission plugin has not: its certificates, what an API
-// server does while it is away or talks nonsense, and a configuration that the API server reads from files. The
-// verdicts are tested through both doors, in package nodescheduling.
+// Package protection tests what only joiner-webhook has, and not the admission plugin: its certificates, what an API
+// server does while the webhook is away or talks nonsense, and a configuration that the API server reads from files.
+// Package nodescheduling tests the verdicts, through both doors.
 //
 // The ids in the names are those of docs/spec/node-scheduling-policy.md. The binaries come from the environment: see
 // placingtest.Start. Without them the tests fail. The policy concerns the whole cluster, so the tests run one after
@@ -47,7 +47,7 @@ func begin(t *testing.T) guarded {
 	return g
 }
 
-// point lets the API server call what at says, until the test ends.
+// point makes the API server call what at says, until the test ends.
 func (g guarded) point(t *testing.T, at func(i int) admissionv1.WebhookClientConfig) {
 	t.Helper()
 	before, err := g.WebhookConfiguration(t.Context())

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rights"
 )
 
-// rightsAreNeeded says which rights for certificates of its own the webhook did not need in all tests (U-11). Those to
-// judge are in package nodescheduling.
+// rightsAreNeeded reports the rights for its own certificates that the webhook did not need in all tests (U-11).
+// Package nodescheduling does so for the rights to judge.
 func rightsAreNeeded(g *placingtest.Guarded) error {
 	inside, everywhere, err := charts.WebhookCertificateRules()
 	use := rights.Use{}

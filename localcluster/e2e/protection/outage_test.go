@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 )
 
-// What is asked of a webhook that does not answer: ordinary pods are created and changed; what would have to be judged
-// is refused by the API server itself. Workloads, which are only warned about, pass.
+// outage returns requests while the webhook does not answer. Ordinary pods are created and changed. The API server
+// itself refuses what must be judged. Workloads, which only get warnings, pass.
 func outage() []placing.Case {
 	pass := func(line string) placing.Case { return placing.Case{Want: "allow", Line: line} }
 	refuse := func(line string) placing.Case { return placing.Case{Want: "unanswered", Line: line} }
@@ -33,8 +33,8 @@ func outage() []placing.Case {
 	}
 }
 
-// The matchConditions of the user's page: while the webhook does not answer, ordinary pods are created and changed,
-// and what would have to be judged is refused by the API server itself.
+// The matchConditions of the user's page: while the webhook does not answer, ordinary pods are created and changed.
+// The API server itself refuses what must be judged.
 func TestAnOutageStopsOnlyWhatMustBeJudged(t *testing.T) {
 	g := begin(t)
 	g.Expect(t, "allow", "alice create pod app/bound node=w1")
@@ -48,8 +48,7 @@ func TestAnOutageStopsOnlyWhatMustBeJudged(t *testing.T) {
 	g.Eventually(t, "allow", "alice bind app/plain to=w1")
 }
 
-// A webhook that answers nonsense, or not at all, is as good as one that is away: nothing passes that it did not let
-// pass.
+// A webhook that answers nonsense, or not at all, is like one that is away: nothing passes that it did not allow.
 func TestAnAnswerThatIsNoneLetsNothingPass(t *testing.T) {
 	allowed := func(version, uid string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -85,7 +84,8 @@ func TestAnAnswerThatIsNoneLetsNothingPass(t *testing.T) {
 	}
 }
 
-// N60: a webhook that hangs costs what aims at a group its timeout and lets nothing pass; ordinary pods do not wait.
+// N60: if the webhook hangs, requests that aim at a group wait for its timeout, and none passes. Ordinary pods do not
+// wait.
 func TestAWebhookThatHangsLetsNothingPass(t *testing.T) {
 	g := begin(t)
 	over := make(chan struct{})
@@ -96,7 +96,7 @@ func TestAWebhookThatHangsLetsNothingPass(t *testing.T) {
 	g.Expect(t, "unanswered", "alice bind app/plain to=w1")
 }
 
-// callInstead lets the API server call a server of ours, until the test ends.
+// callInstead makes the API server call a server of ours, until the test ends.
 func (g guarded) callInstead(t *testing.T, answer http.HandlerFunc) {
 	t.Helper()
 	other := httptest.NewUnstartedServer(answer)

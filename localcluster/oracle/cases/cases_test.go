@@ -22,11 +22,11 @@ import (
 const (
 	fixedSeeds = 5000
 	freshSeeds = 1000
-	// minimised bounds how many failing cases are made small and printed: each takes some thousand runs.
+	// minimised bounds how many failing cases are minimised and printed: each takes some thousand runs.
 	minimised = 3
 	// seedVariable names a single seed to run instead.
 	seedVariable = "JOINER_ORACLE_SEED"
-	// freshVariable is how many fresh seeds are run after the fixed ones, instead of freshSeeds; 0 for none.
+	// freshVariable names how many fresh seeds run after the fixed ones, instead of freshSeeds; 0 for none.
 	freshVariable = "JOINER_ORACLE_FRESH"
 )
 
@@ -39,7 +39,7 @@ func newJudge(t *testing.T) *cases.Judge {
 	return cases.NewJudge(o)
 }
 
-// found is what a run over many seeds brought.
+// found is the result of a run over many seeds.
 type found struct {
 	mu                         sync.Mutex
 	failing                    map[uint64]oracle.Violation
@@ -76,15 +76,15 @@ func seeds(t *testing.T) []uint64 {
 	return list
 }
 
-// kept are seeds that once failed and lie beyond the fixed ones. A seed is worth no more than the generator that it
-// was found with: after a change of that, replace them.
+// kept returns seeds beyond the fixed ones that once failed. A seed means something only with the generator with which
+// it was found: after a change of the generator, replace them.
 func kept() []uint64 {
 	return []uint64{4208, 4638, 6168, 22926, 28991, 11018598615201200165, 11018598615201200848, 11018601386148421078,
 		11018764912246155093, 11018766658079824802, 11018768291710190528, 11018768533708442414, 11018768921758645441}
 }
 
-// P-21: over generated clusters with all that the engine claims to understand, every pod can be bound where it was
-// planned, as kube-scheduler's own filters see it, whichever offering each claim gets.
+// P-21: generated clusters have all that the engine claims to understand. In each, according to kube-scheduler's own
+// filters, every pod can be bound where it was planned, whichever offering each claim gets.
 func TestOracleAdmitsEveryPlan(t *testing.T) {
 	t.Parallel()
 	start, list := time.Now(), seeds(t)
@@ -124,7 +124,7 @@ func (f *found) run(t *testing.T, judge *cases.Judge, seed uint64) {
 	}
 }
 
-// report fails the test with all seeds that fail, by plugin and reason, and the first of them made small.
+// report fails the test with all failing seeds, by plugin and reason, and with the first of them minimised.
 func (f *found) report(t *testing.T) {
 	t.Helper()
 	byReason := map[string][]uint64{}
@@ -143,7 +143,7 @@ func (f *found) report(t *testing.T) {
 	}
 }
 
-// The same seed gives the same case, or no seed could be run again.
+// The same seed gives the same case; else no seed could be run again.
 func TestCasesAreAFunctionOfTheSeed(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
@@ -153,7 +153,7 @@ func TestCasesAreAFunctionOfTheSeed(t *testing.T) {
 	}
 }
 
-// A planner that puts pods on any node at all is caught, by each of the plugins: the generated cases exercise them.
+// A planner that puts pods on random nodes is caught by each of the plugins: the generated cases exercise them all.
 func TestOracleCatchesARecklessPlanner(t *testing.T) {
 	t.Parallel()
 	judge, seen, caught := newJudge(t), map[string]int{}, 0
@@ -182,7 +182,7 @@ func TestOracleCatchesARecklessPlanner(t *testing.T) {
 	}
 }
 
-// scatter moves every placed pod to a node by chance.
+// scatter moves every placed pod to a random node.
 func scatter(source *rand.Rand, before *oracle.Cluster, p *oracle.Plan) {
 	var nodes []string
 	for _, node := range before.Nodes {
@@ -203,7 +203,7 @@ func scatter(source *rand.Rand, before *oracle.Cluster, p *oracle.Plan) {
 	}
 }
 
-// What is made small still fails for the same reason, and is small.
+// A minimised case still fails for the same reason, and is small.
 func TestMinimisedCasesAreSmall(t *testing.T) {
 	t.Parallel()
 	judge := newJudge(t)

@@ -42,7 +42,7 @@ type Options struct {
 	// World is manifests that are applied before any request, in addition to placing.Rights and the namespaces.
 	World string
 	// WithScheduler installs the definition of the kind Scheduler, with the field. It also installs Joiner's own kind,
-	// which does not count then.
+	// which is ignored then.
 	WithScheduler bool
 	// Components are those of the control plane; empty: all.
 	Components []cluster.Component
@@ -139,7 +139,7 @@ func (g *Guarded) prepare(ctx context.Context, options Options) (err error) {
 // InstallScheduler installs the definition of the kind Scheduler, and waits until it is served.
 func (g *Guarded) InstallScheduler(ctx context.Context) error { return g.define(ctx, crd.OpenShift) }
 
-// InstallGroups does the same for NodeSchedulingGroup, the kind of Joiner's own.
+// InstallGroups does the same for NodeSchedulingGroup, Joiner's own kind.
 func (g *Guarded) InstallGroups(ctx context.Context) error { return g.define(ctx, crd.NodeScheduling) }
 
 func (g *Guarded) define(ctx context.Context, definitions func() (map[string][]byte, error)) error {

@@ -205,7 +205,7 @@ func (g *Guarded) file(name string) string {
 // Address returns where the webhook answers reviews, without the token.
 func (g *Guarded) Address() string { return g.url() }
 
-// Point makes the API server call what at returns for each webhook of the configuration, by index.
+// Point sets where the API server calls each webhook of the configuration: webhook i is called as at(i) says.
 func (g *Guarded) Point(ctx context.Context, at func(i int) admissionv1.WebhookClientConfig) error {
 	object, err := g.WebhookConfiguration(ctx)
 	if err != nil {

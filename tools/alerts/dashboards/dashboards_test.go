@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts"
 )
 
-// U-10: an alert without its thresholds has series when what it looks at has.
+// U-10: an alert without its thresholds has series if its metrics have.
 func TestU10_AnAlertIsAskedForWithoutItsThresholds(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
@@ -43,8 +43,8 @@ func TestU10_AnAlertIsAskedForWithoutItsThresholds(t *testing.T) {
 	}
 }
 
-// U-10: every query of the dashboard and every alert is asked, each by a name of its own, and no entry of the table of
-// those that may return nothing is left from one that is no more.
+// U-10: every query of the dashboard and every alert is evaluated, each under its own name. The table of those that
+// return nothing has no outdated entry.
 func TestU10_EachQueryHasAName(t *testing.T) {
 	t.Parallel()
 	targets, err := parse([]string{charts.Joiner + "=a:1", charts.Operator + "=a:2", charts.Webhook + "=a:3"})
@@ -76,7 +76,7 @@ func TestU10_EachQueryHasAName(t *testing.T) {
 	}
 }
 
-// U-10: what is scraped makes its queries return series; the others are named, and counted.
+// U-10: queries about scraped metrics return series; the others are named and counted.
 func TestU10_ASilentQueryIsNamed(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

@@ -1,12 +1,12 @@
-// Command dashboards is a Prometheus beside running programs: it scrapes them by Prometheus' own code while something
-// else has them work, and then evaluates every query of the dashboard, its variables, and every alert of the charts
-// (U-10). A query that has returned nothing is named, and ends it with 1, unless the table of those that wait for what
-// did not happen has it.
+// Command dashboards is a Prometheus beside running programs (U-10). It scrapes them with Prometheus' own code while
+// something else keeps them busy. Then it evaluates every query of the dashboard, its variables, and every alert of
+// the charts. It exits with 1 if a query returned nothing, unless quiet.go has the reason, or if a query of quiet.go
+// returned something.
 //
 //	dashboards [--every 1s] CHART=HOST:PORT...
 //
 // CHART is the chart of the program at that address: joiner, joiner-operator or joiner-webhook. It scrapes until its
-// standard input ends, so that whoever starts it says when all has been seen.
+// standard input ends, so that whoever starts it decides when to evaluate.
 package main
 
 import (

@@ -27,14 +27,14 @@ const (
 	queryTimeout, settleTimeout = time.Minute, time.Minute
 	// lookback is Prometheus' own.
 	lookback = 5 * time.Minute
-	// lastScrapes is how many scrapes follow the last that happened: with fewer than two there is no rate.
+	// lastScrapes is how many scrapes must follow the last event: with fewer than two there is no rate.
 	lastScrapes = 2
 )
 
-// target is a program that is scraped: the one of a chart.
+// target is a program that is scraped: the program of a chart.
 type target struct{ chart, address string }
 
-// namespace is that in which the chart is as if released; each has its own, as in production.
+// namespace returns the namespace in which the chart counts as released; each has its own, as in production.
 func (t target) namespace() string { return t.chart }
 
 // watcher is a Prometheus without its server: discovery of fixed targets, scrapes, storage and engine.
@@ -90,7 +90,7 @@ func open(targets []target, every time.Duration) (*watcher, error) {
 	return w, nil
 }
 
-// settle waits until each target was scraped often enough after all that happened. One that does not answer is an
+// settle waits until each target was scraped often enough after the last event. A target that does not answer is an
 // error.
 func (w *watcher) settle(ctx context.Context, targets []target, within time.Duration) error {
 	waits, cancel := context.WithTimeout(ctx, within) // for the scrapes: a query has a time of its own
@@ -134,8 +134,7 @@ func (w *watcher) at(ctx context.Context, text string, now time.Time) (promql.Ve
 	return query.Exec(ctx).Vector()
 }
 
-// series evaluates a query at each scrape from began to end, and returns how many series it had that were once a
-// number.
+// series evaluates a query at each scrape from began to end. It returns how many series had a number at least once.
 func (w *watcher) series(ctx context.Context, text string, began, end time.Time) (count int, err error) {
 	query, err := w.engine.NewRangeQuery(ctx, w.db, nil, text, began, end, w.every)
 	if err != nil {
@@ -157,7 +156,7 @@ func (w *watcher) series(ctx context.Context, text string, began, end time.Time)
 	return count, nil
 }
 
-// close ends the scrapes and takes the storage away.
+// close ends the scrapes and removes the storage.
 func (w *watcher) close() error {
 	w.scrape.Stop()
 	return errors.Join(w.db.Close(), os.RemoveAll(w.dir))

@@ -13,13 +13,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts"
 )
 
-// query is one that has to return series.
+// query is a query, and what is expected of it.
 type query struct {
 	name, text string
-	quiet      string // why it may return nothing; empty: it may not
+	quiet      string // why it returns nothing; empty: it has to return series
 }
 
-// chosen are the variables of the dashboard as they are when a user has chosen nothing: everything.
+// chosen replaces the variables of the dashboard by their values before a user has chosen any: everything.
 func chosen(text string) string {
 	return strings.NewReplacer("$cluster", ".*", "$nodepool", ".*", "$job", ".*", "$any", ".*", "$__rate_interval",
 		"1m").Replace(text)
@@ -28,7 +28,7 @@ func chosen(text string) string {
 //go:embed karpenter.txt
 var karpenter string
 
-// ofKarpenter are those of dashboards and alerts that were made for Karpenter (K-13).
+// ofKarpenter returns the queries of dashboards and alerts that were made for Karpenter (K-13).
 func ofKarpenter() (all []query) {
 	for line := range strings.Lines(karpenter) {
 		name, text, is := strings.Cut(strings.TrimSpace(line), " | ")
@@ -39,8 +39,8 @@ func ofKarpenter() (all []query) {
 	return all
 }
 
-// queries are those of the dashboard, of what it lets users choose from, of the alerts of the charts that are scraped,
-// and those that were made for Karpenter.
+// queries returns the queries of the dashboard, of its variables, of the alerts of the scraped charts, and those that
+// were made for Karpenter.
 func queries(targets []target) (all []query, err error) {
 	if all, err = ofDashboard(); err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func queries(targets []target) (all []query, err error) {
 	return all, nil
 }
 
-// ofDashboard are the queries of the panels as they stand, named ROW/PANEL/EXPRESSION of those with several, and of
-// the variables.
+// ofDashboard returns the queries of the panels and of the variables. Those of panels are named ROW/PANEL, with a
+// number if the panel has several.
 func ofDashboard() (all []query, err error) {
 	content, err := charts.Files().ReadFile(charts.Joiner + "/files/dashboard.json")
 	if err != nil {
@@ -109,7 +109,7 @@ func ofDashboard() (all []query, err error) {
 	return all, nil
 }
 
-// labelled asks for the series of a selector that have a label: those whose values a variable offers.
+// labelled returns a query for the series of a selector that have a label: a variable offers the values of that label.
 func labelled(selector, label string) (string, error) {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(selector)
 	if err != nil {
@@ -127,7 +127,7 @@ func labelled(selector, label string) (string, error) {
 	return v.String(), nil
 }
 
-// ofAlerts are the alerts of a chart without their thresholds.
+// ofAlerts returns the expressions of a chart's alerts without their thresholds.
 func ofAlerts(t target) (all []query, err error) {
 	content, err := charts.Alerts(t.chart, t.namespace())
 	if err != nil {

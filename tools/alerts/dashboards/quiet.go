@@ -2,16 +2,16 @@ package main
 
 import "maps"
 
-// quiet are the queries that may return nothing, by name, with the reason. That their metrics are registered, by name
-// and with the labels and values that they ask for, is what TestU10_TheDashboardShowsWhatIsRegistered and
-// TestA43_EveryMetricAndLabelIsRegistered of the module show.
+// quiet returns the reasons of queries that must return nothing, by name. TestU10_TheDashboardShowsWhatIsRegistered
+// and TestA43_EveryMetricAndLabelIsRegistered of the module show that their metrics are registered, with the labels
+// and values that they ask for.
 func quiet() map[string]string {
 	all := ofKarpenterAlone()
 	maps.Copy(all, ofScene())
 	return all
 }
 
-// ofKarpenterAlone are queries of Karpenter's dashboards that return nothing of Joiner, and why.
+// ofKarpenterAlone returns queries of Karpenter's dashboards that return nothing for Joiner, and why.
 func ofKarpenterAlone() map[string]string {
 	const quantile = "there is no such quantile, in Karpenter neither: the mixin asks for 0.95, Karpenter has 0.9"
 	const written = "Prometheus 3 writes this quantile as 0.0 and 1.0, of Karpenter too"
@@ -39,7 +39,7 @@ func ofKarpenterAlone() map[string]string {
 	return all
 }
 
-// ofScene are queries that wait for what the scene does not cause.
+// ofScene returns queries about things that the scene does not cause.
 func ofScene() map[string]string {
 	const operator = "what the provider's side does wrong leaves such objects, and nothing in the scene does; " +
 		"localcluster/e2e/autonode has them"

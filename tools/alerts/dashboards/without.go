@@ -2,10 +2,10 @@ package main
 
 import "github.com/prometheus/prometheus/promql/parser"
 
-// without is an expression of an alert without its thresholds and offsets: it returns series when all that the alert
-// looks at has some and their labels match, however far the alert is from firing. A comparison with a number becomes
-// what is compared, one of two sets of series their difference; `or` its first side, `unless` becomes `and`, and
-// absent(x) becomes x. What is changed is changed in place.
+// without returns the expression of an alert without its thresholds and offsets. It has series if everything that the
+// alert looks at has some and their labels match, however far the alert is from firing. A comparison with a number
+// becomes its other side, and one of two sets of series becomes their difference. `or` becomes its first side,
+// `unless` becomes `and`, and absent(x) becomes x. Expressions are changed in place.
 func without(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
 	case *parser.BinaryExpr:

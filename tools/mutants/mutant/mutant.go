@@ -1,6 +1,6 @@
-// Package mutant is what instrumented code calls: every change that could be made stands in the code beside what it
-// changes, and the environment of the process says which one is on. It is compiled into the package under test by an
-// overlay, so it may import the standard library only.
+// Package mutant has the functions that instrumented code calls. Instrumented code contains every possible change, and
+// the environment of the process says which one is on. An overlay compiles this package together with the one under
+// test, so it may import the standard library only.
 package mutant
 
 import (
@@ -38,7 +38,7 @@ func recorder(path string) *os.File {
 	return file
 }
 
-// On says whether mutant id is on.
+// On reports whether mutant id is on.
 func On(id int) bool {
 	if reached != nil && !seen[id].Swap(true) {
 		if _, err := reached.WriteString(strconv.Itoa(id) + "\n"); err != nil {
@@ -48,7 +48,7 @@ func On(id int) bool {
 	return id == active
 }
 
-// Live says whether what mutant id removes is still there.
+// Live reports whether what mutant id removes is still there.
 func Live(id int) bool { return !On(id) }
 
 // Not is v, the opposite when the mutant is on.
