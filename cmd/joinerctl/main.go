@@ -1,4 +1,5 @@
-// Command joinerctl inspects and operates a cluster that runs Joiner. Its commands are in package cli; joinerctl --help lists them.
+// Command joinerctl inspects and operates a cluster that runs Joiner. Its commands are in package cli; joinerctl
+// --help lists them.
 //
 // It exits with 0 when all is well, with 1 when it found something to do, with 2 when it could not do its work, and
 // with 130 when it was interrupted.

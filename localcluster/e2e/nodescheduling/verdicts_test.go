@@ -117,7 +117,7 @@ func (g guarded) touch(t *testing.T, name string) {
 	}
 	// Our kubelets let nobody in: what counts is who refuses.
 	exec := clients.CoreV1().RESTClient().Post().Namespace("app").Resource("pods").Name(name).SubResource("exec")
-	err := exec.Param("command", "true").Param("stdout", "true").Do(t.Context()).Error()
+	err = exec.Param("command", "true").Param("stdout", "true").Do(t.Context()).Error()
 	if err != nil && strings.Contains(err.Error(), "NodeSchedulingPolicy") {
 		t.Errorf("exec: %v", err)
 	}
