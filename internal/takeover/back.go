@@ -251,7 +251,7 @@ func dormantThere(p *picture) (found []Finding) {
 	}
 	for _, o := range p.others[gateBuffer] {
 		look(gateBuffer, gateBuffer, o.GetNamespace(), o.GetName(),
-			"no room is kept for it there, and nodes that only have "+"such room go as empty ones")
+			"no room is kept for it there, and nodes that only have such room go as empty ones")
 	}
 	return found
 }

@@ -36,7 +36,7 @@ func PoolPauseOf(pool *karpenterv1.NodePool) PoolPause {
 			pause.Disrupt = true
 		default:
 			return PoolPause{Launch: true, Disrupt: true, value: value,
-				Fault: fmt.Sprintf("annotation %s is %q: want %s, %s, or both "+"with a comma; it counts as both",
+				Fault: fmt.Sprintf("annotation %s is %q: want %s, %s, or both with a comma; it counts as both",
 					karpenterv1.PausedAnnotationKey, value, karpenterv1.PausedLaunch, karpenterv1.PausedDisrupt)}
 		}
 	}

@@ -67,12 +67,12 @@ func standing() []family {
 			"The most nodes and NodeClaims that the whole cluster should have: --max-nodes. Absent " +
 				"without it.", nil},
 		MaxNodesUsed: {"max_nodes_used",
-			"Nodes and NodeClaims that count for --max-nodes, of whatever program. Absent without " + "it.", nil},
+			"Nodes and NodeClaims that count for --max-nodes, of whatever program. Absent without it.", nil},
 		MaxClaims: {"max_node_claims_hard",
 			"The most NodeClaims that the whole cluster may have: --max-node-claims-hard, or a " +
 				"lower limit that another process keeps. Absent without it.", nil},
 		MaxClaimsUsed: {"max_node_claims_hard_used",
-			"NodeClaims that count for --max-node-claims-hard, of whatever program. " + "Absent without it.", nil},
+			"NodeClaims that count for --max-node-claims-hard, of whatever program. Absent without it.", nil},
 		BufferPods: {"buffer_pods",
 			"Pods for which a CapacityBuffer asks for room, by state: there is room, it is on its way, " +
 				"or there is none.",
