@@ -175,8 +175,7 @@ func (f *film) until(within time.Duration, what string, is func(now *picture) bo
 		case err := <-f.r.Cluster.Failed():
 			f.r.t.Fatalf("while waiting for %s: %v", what, err)
 		case <-timer.C:
-			f.r.t.Fatalf("waited %s for %s\n%s", within, what, f.r.show("", "get", "nodepools,nodeclaims,nodes", "-o",
-				"wide"))
+			f.r.t.Fatalf("waited %s for %s\n%s", within, what, f.r.standing())
 		}
 	}
 }

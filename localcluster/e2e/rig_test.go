@@ -84,10 +84,18 @@ func (r *testRig) run(args ...string) string {
 func (r *testRig) eventually(within time.Duration, what string, look func(context.Context) (bool, string, error)) {
 	r.t.Helper()
 	if err := r.Eventually(r.t.Context(), within, what, look); err != nil {
-		output, _ := r.Kubectl(context.WithoutCancel(r.t.Context()), "", "get", "nodepools,nodeclaims,nodes", "-o",
-			"wide")
-		r.t.Fatalf("%v\n%s", err, output)
+		r.t.Fatalf("%v\n%s", err, r.standing())
 	}
+}
+
+// standing returns what a failed wait has to show: the objects, with the pods that may keep a node, and what the first
+// NodeClaims and nodes say of themselves.
+func (r *testRig) standing() string {
+	const most = 20_000 // bytes of YAML: some three claims and nodes
+	ctx := context.WithoutCancel(r.t.Context())
+	table, _ := r.Kubectl(ctx, "", "get", "nodepools,nodeclaims,nodes,pods", "-A", "-o", "wide")
+	whole, _ := r.Kubectl(ctx, "", "get", "nodeclaims,nodes", "-o", "yaml")
+	return table + "\n" + whole[:min(len(whole), most)]
 }
 
 func (r *testRig) claims(ctx context.Context) ([]karpenterv1.NodeClaim, error) {
