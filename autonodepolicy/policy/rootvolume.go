@@ -71,7 +71,9 @@ func (v RootVolume) With(change *RootVolumeChange) RootVolume {
 }
 
 // volumeSizes matches the sizes that an EC2NodeClass accepts for a volume (K6).
-var volumeSizes = regexp.MustCompile(`^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|5[0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-3][0-9]{3}|64000)G|(?:[1-9]|[1-4][0-9]|5[0-8])Ti|(?:[1-9]|[1-5][0-9]|6[0-4])T)$`)
+var volumeSizes = regexp.MustCompile(`^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|5[0-8][0-9]{3}|59000)Gi|` +
+	`(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-3][0-9]{3}|64000)G|` +
+	`(?:[1-9]|[1-4][0-9]|5[0-8])Ti|(?:[1-9]|[1-5][0-9]|6[0-4])T)$`)
 
 // largestExponent is far beyond the bytes of any disk, and so are numbers of mostBits bits.
 const (

@@ -21,7 +21,8 @@ func chart() []string {
 	return []string{
 		"KARPENTER_SERVICE=karpenter", "LOG_LEVEL=info", "MEMORY_LIMIT=1073741824", "CPU_REQUESTS=1000",
 		"DISABLE_CONTROLLER_WARMUP=true",
-		"FEATURE_GATES=ReservedCapacity=true,SpotToSpotConsolidation=false,NodeRepair=false,NodeOverlay=false,StaticCapacity=false,CapacityBuffer=false",
+		"FEATURE_GATES=ReservedCapacity=true,SpotToSpotConsolidation=false,NodeRepair=false,NodeOverlay=false," +
+			"StaticCapacity=false,CapacityBuffer=false",
 		"BATCH_MAX_DURATION=10s", "BATCH_IDLE_DURATION=1s", "PREFERENCE_POLICY=Respect", "MIN_VALUES_POLICY=Strict",
 	}
 }
@@ -140,7 +141,8 @@ func (c *cluster) comesDown() {
 		"custom-columns=M:.message")
 	c.must(err)
 	want :=
-		"12 nodes, limit 3 (soft limit): the pool was above the limit when Joiner first saw it, so 9 nodes are removed as the disruption budgets allow, not at once"
+		"12 nodes, limit 3 (soft limit): the pool was above the limit when Joiner first saw it, " +
+			"so 9 nodes are removed as the disruption budgets allow, not at once"
 	if !strings.Contains(said, want) {
 		c.t.Errorf("the events say\n%s\nwant %s", said, want)
 	}

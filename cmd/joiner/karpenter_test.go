@@ -20,11 +20,13 @@ func chart() map[string]string {
 		"METRICS_PORT": "0", "HEALTH_PROBE_PORT": "0",
 		"SYSTEM_NAMESPACE": "kube-system", "MEMORY_LIMIT": "1073741824", "CPU_REQUESTS": "1000",
 		"DISABLE_CONTROLLER_WARMUP": "true",
-		"FEATURE_GATES":             "StaticCapacity=,ReservedCapacity=true,SpotToSpotConsolidation=false,NodeRepair=false,CapacityBuffer=true,PodDeletionCostManagement=false,FromTomorrow=true",
-		"BATCH_MAX_DURATION":        "10s", "BATCH_IDLE_DURATION": "1s", "PREFERENCE_POLICY": "Respect",
+		"FEATURE_GATES": "StaticCapacity=,ReservedCapacity=true,SpotToSpotConsolidation=false," +
+			"NodeRepair=false,CapacityBuffer=true,PodDeletionCostManagement=false,FromTomorrow=true",
+		"BATCH_MAX_DURATION": "10s", "BATCH_IDLE_DURATION": "1s", "PREFERENCE_POLICY": "Respect",
 		"MIN_VALUES_POLICY": "Strict",
-		"SCHEDULER_CONFIG":  "podTopologySpread:\n  defaultConstraints:\n  - maxSkew: 3\n    topologyKey: kubernetes.io/hostname\n    whenUnsatisfiable: ScheduleAnyway\n",
-		"CLUSTER_NAME":      "prod", "INTERRUPTION_QUEUE": "", "VM_MEMORY_OVERHEAD_PERCENT": "0.075",
+		"SCHEDULER_CONFIG": "podTopologySpread:\n  defaultConstraints:\n  - maxSkew: 3\n" +
+			"    topologyKey: kubernetes.io/hostname\n    whenUnsatisfiable: ScheduleAnyway\n",
+		"CLUSTER_NAME": "prod", "INTERRUPTION_QUEUE": "", "VM_MEMORY_OVERHEAD_PERCENT": "0.075",
 		"LEADER_ELECTION_NAME": "karpenter-leader-election",
 	}
 }

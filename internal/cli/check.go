@@ -26,7 +26,8 @@ that cannot be converted, and annotations without effect.
 Without -f it reads the cluster; nothing is ever written.
 
 Exit code: 0 nothing is left, 1 something is left, 2 failed.`,
-		Example: "  joinerctl migrate check\n  joinerctl migrate check -f manifests/ -o json\n  helm template . | joinerctl migrate check -f -",
+		Example: "  joinerctl migrate check\n  joinerctl migrate check -f manifests/ -o json\n" +
+			"  helm template . | joinerctl migrate check -f -",
 		RunE: func(command *cobra.Command, _ []string) error {
 			printer, err := printing.printer(config)
 			if err != nil {

@@ -26,9 +26,11 @@ func liveWith(t *testing.T, forbidden []string, more ...string) *fake.FakeDynami
 	t.Helper()
 	objects := objectsOf(t, append(more,
 		"apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\n",
-		"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default, uid: p}\nspec:\n  template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}}\n"+
+		"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default, uid: p}\nspec:\n"+
+			"  template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}}\n"+
 			"status: {conditions: [{type: Ready, status: \"True\"}], ofTomorrow: 1}\n",
-		"apiVersion: v1\nkind: Pod\nmetadata: {name: huge, namespace: shop, uid: u}\nspec: {containers: [{name: main, resources: {requests: {cpu: 1k}}}], ofTomorrow: 1}\n"+
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: huge, namespace: shop, uid: u}\n"+
+			"spec: {containers: [{name: main, resources: {requests: {cpu: 1k}}}], ofTomorrow: 1}\n"+
 			"status: {phase: Pending, conditions: [{type: PodScheduled, status: \"False\", reason: Unschedulable}]}\n",
 	)...)
 	lists := map[schema.GroupVersionResource]string{}
@@ -103,7 +105,8 @@ func TestU36_ExplainSaysWhatIsWrong(t *testing.T) {
 		"elsewhere":  {[]string{"huge"}, "there is no pod huge in namespace default; there is one in shop"},
 		"a bad name": {[]string{"a/b/c"}, `the pod is "a/b/c": name it NAMESPACE/NAME`},
 		"another output": {[]string{"huge", "-o", "wid"},
-			`--output is "wid": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEADING:.path,...`},
+			`--output is "wid": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE ` +
+				`or custom-columns=HEADING:.path,...`},
 		"nothing": {nil, "name one, not 0: joinerctl explain pod [NAMESPACE/]NAME"},
 	} {
 		t.Run(name, func(t *testing.T) {

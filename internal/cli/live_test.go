@@ -34,7 +34,8 @@ func TestA18_TheReportBeginsWithTheLiveSource(t *testing.T) {
 			}},
 		"no object": {func(*doortest.Server) {}, "Live source: Scheduler ",
 			[]string{
-				`"kind":"Scheduler","metadata":{"name":"cluster"},"spec":{"schedulingGroups":[{"mode":"Inform","name":"ControlPlane"}]}}' | kubectl apply`,
+				`"kind":"Scheduler","metadata":{"name":"cluster"},"spec":{"schedulingGroups":[{"mode":"Inform",` +
+					`"name":"ControlPlane"}]}}' | kubectl apply`,
 			}},
 		"both": {func(s *doortest.Server) {
 			s.Scheduler, s.NoGroups, s.Groups = scheduler("Inform"), false, append(s.Groups, own)
@@ -44,7 +45,8 @@ func TestA18_TheReportBeginsWithTheLiveSource(t *testing.T) {
 		"own": {func(s *doortest.Server) {
 			s.Spec, s.NoGroups, s.Groups = doortest.WithoutField, false, append(s.Groups, own)
 		},
-			`Live source: NodeSchedulingGroup "controlplane" (scheduling.joiner.sh/v1alpha1), since Scheduler has no spec.schedulingGroups in this cluster` +
+			`Live source: NodeSchedulingGroup "controlplane" (scheduling.joiner.sh/v1alpha1), ` +
+				`since Scheduler has no spec.schedulingGroups in this cluster` +
 				"\n  set the mode: kubectl patch nodeschedulinggroup controlplane --type=merge -p '{\"spec\":{\"mode\":\"Inform\"}}'\n",
 			[]string{add, "mode Enable"}},
 		"own, no object": {func(s *doortest.Server) { s.NoScheduler, s.NoGroups = true, false },
@@ -60,7 +62,8 @@ func TestA18_TheReportBeginsWithTheLiveSource(t *testing.T) {
 				map[string]any{"mastersSchedulable": true})
 		}, "Live source: NodeSchedulingGroup ", []string{"until it is false, the mode cannot become Enable"}},
 		"neither": {func(s *doortest.Server) { s.NoScheduler = true },
-			"Live source: none, since the cluster has no kind Scheduler and no kind NodeSchedulingGroup: the file of the policy decides alone\n",
+			"Live source: none, since the cluster has no kind Scheduler and no kind NodeSchedulingGroup: " +
+				"the file of the policy decides alone\n",
 			[]string{"mode Disable"}},
 	} {
 		cluster := newAudited(nil, protected())
@@ -88,7 +91,8 @@ func TestA18_TheSuggestionIsForTheLiveSource(t *testing.T) {
 	c := suggesting(true)
 	c.server.Spec, c.server.NoGroups = doortest.WithoutField, false
 	code, stdout, stderr := c.run(t, policy, "--policy-file", "-", "--suggest", "-o", "yaml")
-	const manifest = "apiVersion: scheduling.joiner.sh/v1alpha1\nkind: NodeSchedulingGroup\nmetadata:\n  name: controlplane\nspec:\n  name: ControlPlane\n  authorizedUsers:\n  - "
+	const manifest = "apiVersion: scheduling.joiner.sh/v1alpha1\nkind: NodeSchedulingGroup\nmetadata:\n" +
+		"  name: controlplane\nspec:\n  name: ControlPlane\n  authorizedUsers:\n  - "
 	if code != cli.CodeFindings || stderr != "" || !strings.Contains(stdout, manifest) || strings.Contains(stdout,
 		"kind: Scheduler") {
 		t.Errorf("exit %d, %s, %s", code, stderr, stdout)

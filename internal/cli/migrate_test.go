@@ -38,10 +38,12 @@ status: {storedVersions: [v1beta1, v1]}
 `
 
 const (
-	pool  = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\n"
-	held  = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: broken, annotations: {compatibility.karpenter.sh/conversion-problem: spec.weight is wrong}}\n"
+	pool = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\n"
+	held = "apiVersion: karpenter.sh/v1\nkind: NodePool\n" +
+		"metadata: {name: broken, annotations: {compatibility.karpenter.sh/conversion-problem: spec.weight is wrong}}\n"
 	clean = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: new}\nspec: {}\n"
-	old   = "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: old}\nspec: {template: {spec: {requirements: [], nodeClassRef: {name: a}}}}\n"
+	old   = "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: old}\n" +
+		"spec: {template: {spec: {requirements: [], nodeClassRef: {name: a}}}}\n"
 )
 
 // objectsOf reads manifests, one object each.
@@ -206,9 +208,13 @@ func TestStorageIsMigrated(t *testing.T) {
 // V-25: NodeClaims and nodes name their owners in v1 then; other owners stay as they are, and a dry run changes none.
 func TestOwnersAreNamedInV1(t *testing.T) {
 	t.Parallel()
-	const claim = "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: a, ownerReferences: [{apiVersion: karpenter.sh/v1beta1, kind: NodePool, name: default, uid: p}]}\n"
-	const node = "apiVersion: v1\nkind: Node\nmetadata: {name: a, ownerReferences: [{apiVersion: example.com/v1beta1, kind: NodeClaim, name: a, uid: x}, {apiVersion: karpenter.sh/v1beta1, kind: NodeClaim, name: a, uid: c}]}\n"
-	const claims = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: nodeclaims.karpenter.sh}\nspec: {versions: [{name: v1, served: true, storage: true}]}\nstatus: {storedVersions: [v1]}\n"
+	const claim = "apiVersion: karpenter.sh/v1\nkind: NodeClaim\n" +
+		"metadata: {name: a, ownerReferences: [{apiVersion: karpenter.sh/v1beta1, kind: NodePool, name: default, uid: p}]}\n"
+	const node = "apiVersion: v1\nkind: Node\nmetadata: {name: a, ownerReferences: [{apiVersion: " +
+		"example.com/v1beta1, kind: NodeClaim, name: a, uid: x}, {apiVersion: karpenter.sh/v1beta1, kind: NodeClaim, name: a, uid: c}]}\n"
+	const claims = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
+		"metadata: {name: nodeclaims.karpenter.sh}\nspec: {versions: [{name: v1, served: true, storage: true}]}\n" +
+		"status: {storedVersions: [v1]}\n"
 	client := cluster(t, claims, claim, node)
 	if code, stdout, _ := run(t, client, "", "migrate", "check"); code != cli.CodeFindings ||
 		strings.Count(stdout, "OldOwner") != 2 {
@@ -238,7 +244,8 @@ func TestOldWritersAreForgotten(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ entries, left string }{
 		"others stay": {
-			"{manager: a, operation: Update, apiVersion: karpenter.sh/v1beta1}, {manager: b, operation: Apply, apiVersion: karpenter.sh/v1beta1}, {manager: c, operation: Update, apiVersion: karpenter.sh/v1}",
+			"{manager: a, operation: Update, apiVersion: karpenter.sh/v1beta1}, {manager: b, operation: Apply, " +
+				"apiVersion: karpenter.sh/v1beta1}, {manager: c, operation: Update, apiVersion: karpenter.sh/v1}",
 			"bc",
 		},
 		// One empty entry tells the API server that there are none.

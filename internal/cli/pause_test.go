@@ -201,7 +201,8 @@ func TestK27_StatusShowsTheGrace(t *testing.T) {
 	for manifests, want := range map[string]string{
 		takeover: "disruption paused until 2999-01-01T00:00:00Z (after the first start)",
 		takeover +
-			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-disruption, namespace: joiner}\ndata: {paused: \"true\", reason: mine}\n": "disruption paused (mine)",
+			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-disruption, namespace: joiner}\n" +
+			"data: {paused: \"true\", reason: mine}\n": "disruption paused (mine)",
 		strings.Replace(takeover, "2999", "2001", 1):                   "",
 		strings.Replace(takeover, "until:", "go: \"true\", until:", 1): "",
 	} {

@@ -172,7 +172,8 @@ func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 		"no cluster":   {want: "no cluster: no kubeconfig is known; to plan for files, name them with -f"},
 		"no such file": {args: []string{"-f", filepath.Join(folder, "none.yaml")}, want: "none.yaml: no such file"},
 		"another output": {args: []string{"-f", "-", "-o", "xml"},
-			want: `--output is "xml": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEADING:.path,...`},
+			want: `--output is "xml": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE, ` +
+				`go-template=TEMPLATE or custom-columns=HEADING:.path,...`},
 		"a bad catalogue": {args: []string{"-f", "-", "--catalogue", garbage}, want: "--catalogue " + garbage},
 		"a bad tolerance": {args: []string{"-f", "-", "--price-tolerance", "101"},
 			want: "--price-tolerance is 101: want percent from 0 to 100"},
@@ -198,7 +199,8 @@ func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 		"a field of a pod": {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {container: []}\n",
 			args: []string{"-f", "-"}, want: `Pod web: strict decoding error: unknown field "spec.container"`},
 		"the same twice": {
-			in: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\n", args: []string{"-f", "-"}, want: "Pod /web stands in -, document 1 already",
+			in: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n---\napiVersion: v1\nkind: Pod\n" +
+				"metadata: {name: web}\n", args: []string{"-f", "-"}, want: "Pod /web stands in -, document 1 already",
 		},
 		"too many replicas": {
 			in:   "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2000000}\n",

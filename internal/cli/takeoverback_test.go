@@ -15,10 +15,12 @@ import (
 )
 
 // wide is a NodePool with all that our definition takes and Karpenter's does not.
-const wide = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: web, annotations: {joiner.sh/above-limit: Inherited}}\nspec: {hardLimits: {nodes: 3}, " +
+const wide = "apiVersion: karpenter.sh/v1\nkind: NodePool\n" +
+	"metadata: {name: web, annotations: {joiner.sh/above-limit: Inherited}}\nspec: {hardLimits: {nodes: 3}, " +
 	"limits: {nodes: \"9\"}, template: {spec: {" + kwokRef +
 	", expireAfter: 30d, terminationGracePeriod: 1d1h}}, disruption: {consolidateAfter: 30s, " +
-	"consolidationPolicy: WhenUnderutilized, budgets: [{nodes: 2}, {nodes: \"1\", reasons: [Expired]}, {nodes: \"3\", reasons: [Expired, Drifted]}, " +
+	"consolidationPolicy: WhenUnderutilized, budgets: [{nodes: 2}, {nodes: \"1\", reasons: [Expired]}, {nodes: " +
+	"\"3\", reasons: [Expired, Drifted]}, " +
 	"{nodes: \"0\", schedule: \"@daily\", duration: 30m1h}]}}\n"
 
 // backCases has at least one for each row of the table, as takeoverCases.
@@ -47,7 +49,8 @@ func backCases() []foundIn {
 		}, "", takeover.Warning,
 			"NodePool web", []string{"joiner.sh/paused=Disrupt pauses it, which Karpenter does not know"}},
 		{"pauses", []string{
-			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-disruption, namespace: joiner}\ndata: {paused: \"true\", reason: release week}\n",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-disruption, namespace: joiner}\n" +
+				"data: {paused: \"true\", reason: release week}\n",
 		}, "",
 			takeover.Warning, "ConfigMap joiner/joiner-disruption",
 			[]string{"release week; Karpenter does not read it"}},

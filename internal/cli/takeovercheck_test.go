@@ -68,7 +68,8 @@ func poolOf(spec, disruption string) string {
 func machine(name, conditions, spec string) []string {
 	labels := "labels: {karpenter.sh/nodepool: web, kubernetes.io/hostname: " + name +
 		", node.kubernetes.io/instance-type: c-2x-amd64-linux, " +
-		"karpenter.sh/capacity-type: on-demand, topology.kubernetes.io/zone: test-zone-a, kubernetes.io/arch: amd64, kubernetes.io/os: linux, " +
+		"karpenter.sh/capacity-type: on-demand, topology.kubernetes.io/zone: test-zone-a, kubernetes.io/arch: " +
+		"amd64, kubernetes.io/os: linux, " +
 		"karpenter.sh/registered: \"true\", karpenter.sh/initialized: \"true\"}"
 	at := "lastTransitionTime: \"2026-11-22T06:00:00Z\"}"
 	is := func(kind string) string {
@@ -280,38 +281,47 @@ func takeoverNotes() []foundIn {
 			[]string{"bind the repair", "(web)"}},
 		{"protected",
 			[]string{
-				"apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: none, namespace: shop}\nstatus: {expectedPods: 3, desiredHealthy: 3}\n",
+				"apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: none, namespace: shop}\n" +
+					"status: {expectedPods: 3, desiredHealthy: 3}\n",
 			}, "",
 			takeover.Info, "PodDisruptionBudget shop/none", []string{"3 of 3 pods"}},
 		{"protected",
 			[]string{
-				"apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop, annotations: {karpenter.sh/do-not-disrupt: \"true\"}}\nspec: {containers: [{name: c, image: c}]}\nstatus: {phase: Running}\n",
+				"apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop, annotations: " +
+					"{karpenter.sh/do-not-disrupt: \"true\"}}\nspec: {containers: [{name: c, image: c}]}\nstatus: {phase: Running}\n",
 			},
 			"", takeover.Info, "Pod", []string{"1 pod and 0 nodes"}},
 		{"metrics", []string{
-			"apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: k, namespace: mon}\nspec: {groups: [{rules: [{expr: " +
-				"\"rate(karpenter_pod_deletion_cost_pod_annotation_writes_total[5m]) > 0 and karpenter_pods_startup_duration_seconds_count > 0\"}]}]}\n"},
+			"apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: k, namespace: mon}\n" +
+				"spec: {groups: [{rules: [{expr: " +
+				"\"rate(karpenter_pod_deletion_cost_pod_annotation_writes_total[5m]) > 0 and " +
+				"karpenter_pods_startup_duration_seconds_count > 0\"}]}]}\n"},
 			"", takeover.Warning, "PrometheusRule mon/k",
 			[]string{
 				"asks for 1 metric, which Joiner does not serve: karpenter_pod_deletion_cost_pod_annotation_writes_total",
 			}},
 		{"metrics", []string{
-			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: board, namespace: mon, labels: {grafana_dashboard: \"1\"}}\ndata: {a: \"karpenter_consolidation_score_bucket\"}\n",
+			"apiVersion: v1\nkind: ConfigMap\n" +
+				"metadata: {name: board, namespace: mon, labels: {grafana_dashboard: \"1\"}}\n" +
+				"data: {a: \"karpenter_consolidation_score_bucket\"}\n",
 		}, "",
 			takeover.Warning, "ConfigMap mon/board", []string{"karpenter_consolidation_score_bucket"}},
 		{"rights", []string{
 			ofTheirs("", ""),
-			"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: extra}\nsubjects: [{kind: ServiceAccount, name: karpenter, namespace: karpenter}]\n",
+			"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: extra}\n" +
+				"subjects: [{kind: ServiceAccount, name: karpenter, namespace: karpenter}]\n",
 		}, "",
 			takeover.Warning, "ClusterRoleBinding extra", []string{"karpenter:karpenter"}},
 		{"rights", []string{
 			ofTheirs("", ""),
-			"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: only}\nspec: {validations: [{expression: \"request.userInfo.username == 'system:serviceaccount:karpenter:karpenter'\"}]}\n",
+			"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: only}\n" +
+				"spec: {validations: [{expression: \"request.userInfo.username == 'system:serviceaccount:karpenter:karpenter'\"}]}\n",
 		}, "",
 			takeover.Warning, "ValidatingAdmissionPolicy only",
 			[]string{"Karpenter's user system:serviceaccount:karpenter:karpenter"}},
 		{"rights", []string{
-			"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: out, namespace: karpenter}\nspec: {podSelector: {matchLabels: {app.kubernetes.io/name: karpenter}}}\n",
+			"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: out, namespace: karpenter}\n" +
+				"spec: {podSelector: {matchLabels: {app.kubernetes.io/name: karpenter}}}\n",
 		}, "",
 			takeover.Warning, "NetworkPolicy karpenter/out", []string{"app.kubernetes.io/name=karpenter"}},
 	}

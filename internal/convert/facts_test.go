@@ -269,8 +269,9 @@ func TestAnAnswerHasFieldsOfItsVersionOnly(t *testing.T) {
 	for kind, spec := range map[string]string{
 		"NodePool": templated(
 			`{"strange":1,"nodeClassRef":{"name":"n","strange":1},"taints":[{"key":"a","strange":1}],"requirements":[]}`),
-		"NodeClaim":    `{"strange":1,"nodeClassRef":{"name":"n","strange":"1"},"taints":[{"key":"a","strange":1}],"requirements":[]}`,
-		"EC2NodeClass": `{"strange":1,"tags":{"a":"b"},"subnetSelectorTerms":[{"id":"i","strange":1,"tags":{"c":"d"}}],"blockDeviceMappings":[{"ebs":{"strange":1}}]}`,
+		"NodeClaim": `{"strange":1,"nodeClassRef":{"name":"n","strange":"1"},"taints":[{"key":"a","strange":1}],"requirements":[]}`,
+		"EC2NodeClass": `{"strange":1,"tags":{"a":"b"},"subnetSelectorTerms":[{"id":"i","strange":1,` +
+			`"tags":{"c":"d"}}],"blockDeviceMappings":[{"ebs":{"strange":1}}]}`,
 	} {
 		o := example(t, kind, V1beta1, spec, nil)
 		o["strange"], o["status"] = "x", object{"strange": "x"}

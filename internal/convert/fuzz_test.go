@@ -28,7 +28,8 @@ func FuzzRoundTrip(f *testing.F) {
 	for _, spec := range []string{
 		"{}", "[]", "null", `{"template":{"spec":{}}}`,
 		`{"disruption":null,"template":{"spec":{"nodeClassRef":{"name":"x"},"kubelet":{"maxPods":3}}}}`,
-		`{"disruption":{"consolidationPolicy":"WhenEmptyOrUnderutilized","consolidateAfter":"30s","budgets":[{"nodes":1},{"nodes":"10%","reasons":["Empty"]}]},"template":{"spec":{"expireAfter":"1h"}}}`,
+		`{"disruption":{"consolidationPolicy":"WhenEmptyOrUnderutilized","consolidateAfter":"30s",` +
+			`"budgets":[{"nodes":1},{"nodes":"10%","reasons":["Empty"]}]},"template":{"spec":{"expireAfter":"1h"}}}`,
 		`{"nodeClassRef":{"group":"a","kind":"b","name":"c"},"expireAfter":"5h","resources":{"requests":{"cpu":"1e9"}}}`,
 		`{"amiFamily":"Ubuntu","metadataOptions":{}}`, `{"amiFamily":"Plan9"}`,
 		`{"amiSelectorTerms":[{"alias":"al2@latest"},{"ssmParameter":"x"}],"kubelet":{"a":1}}`,
@@ -112,10 +113,12 @@ func identity(o object) object {
 // FuzzReview: no request panics, and an answer has as many objects as the request, or a reason (V-24).
 func FuzzReview(f *testing.F) {
 	f.Add([]byte(
-		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"karpenter.sh/v1","objects":[` +
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u",` +
+			`"desiredAPIVersion":"karpenter.sh/v1","objects":[` +
 			brokenPool + `]}}`))
 	f.Add([]byte(
-		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"objects":[{"apiVersion":"karpenter.sh/v1","kind":"NodeClaim","metadata":null}]}}`))
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview",` +
+			`"request":{"objects":[{"apiVersion":"karpenter.sh/v1","kind":"NodeClaim","metadata":null}]}}`))
 	f.Add([]byte(`[]`))
 	c := converter(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

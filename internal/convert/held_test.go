@@ -29,7 +29,8 @@ func TestAListWithABrokenObjectHasTheOthers(t *testing.T) {
 	t.Parallel()
 	good := strings.NewReplacer("banana", "1h", "broken", "good").Replace(brokenPool)
 	request :=
-		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u1","desiredAPIVersion":"karpenter.sh/v1","objects":[` +
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u1",` +
+			`"desiredAPIVersion":"karpenter.sh/v1","objects":[` +
 			good + "," + brokenPool + "," + good + "]}}"
 	answer, held, err := converter(t).Review([]byte(request))
 	if err != nil {
@@ -293,7 +294,8 @@ func TestANoteByHandNeverMakesAnObjectFail(t *testing.T) {
 		`{"fields":[{"path":"/metadata/annotations","was":{"a":"b"},"is":{"a":7}}]}`,
 		`{"fields":[{"path":"/metadata","is":7}]}`,
 		`{"fields":[{"path":"/kind","was":"NodePool","is":"Pod"}]}`,
-		`{"fields":[{"path":"/apiVersion","was":"karpenter.sh/v1","is":"v1"},{"path":"/apiVersion","was":"karpenter.sh/v1beta1","is":"v1"}]}`,
+		`{"fields":[{"path":"/apiVersion","was":"karpenter.sh/v1","is":"v1"},{"path":"/apiVersion",` +
+			`"was":"karpenter.sh/v1beta1","is":"v1"}]}`,
 		`7`, `{"fields":7}`, `{"filled":7}`,
 	} {
 		for from, key := range map[string]string{V1beta1: karpenterv1.V1FieldsAnnotationKey,

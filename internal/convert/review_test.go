@@ -15,7 +15,8 @@ func TestAFailureIsAnAnswer(t *testing.T) {
 		{"uid":"u1","desiredAPIVersion":"karpenter.sh/v1","objects":[` + brokenPool + `,7]}}`))
 	want :=
 		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"u1","convertedObjects":[],` +
-			`"result":{"status":"Failure","message":"object 1: reading the object: json: cannot unmarshal number into Go value of type map[string]interface {}"}}}`
+			`"result":{"status":"Failure","message":"object 1: reading the object: json: cannot unmarshal number ` +
+			`into Go value of type map[string]interface {}"}}}`
 	if err != nil || len(held) > 0 || string(answer) != want {
 		t.Errorf("%s, held %v, error %v, want %s", answer, held, err, want)
 	}
@@ -37,7 +38,8 @@ func TestHowLargeAReviewMayBe(t *testing.T) {
 	}
 	kind, version := strings.Repeat("k", 64), strings.Repeat("v", 64)
 	for body, want := range map[string]string{
-		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"Other","request":{}}`: "the review is Other of apiextensions.k8s.io/v1: it must be ConversionReview of apiextensions.k8s.io/v1",
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"Other","request":{}}`: "the review is Other of " +
+			"apiextensions.k8s.io/v1: it must be ConversionReview of apiextensions.k8s.io/v1",
 		`{"apiVersion":"` + version + `","kind":"` + kind + `","request":{}}`: "the review is " + kind[:63] +
 			"... of " + version[:63] +
 			"...: it must be ConversionReview of apiextensions.k8s.io/v1",

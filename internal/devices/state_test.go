@@ -190,7 +190,8 @@ func TestK42_ProblemsAreTold(t *testing.T) {
 		"not made yet": {nil, []cluster.DeviceClaim{{Name: "gpus", Template: "tmpl"}}, cause.DeviceClaimMissing,
 			"its ResourceClaim (spec.resourceClaims gpus) is not made yet from ResourceClaimTemplate default/tmpl"},
 		"of an unknown kind": {nil, []cluster.DeviceClaim{{Name: "gpus"}}, cause.DeviceClaimInvalid,
-			"its claim (spec.resourceClaims gpus) names neither a resourceClaimName nor a resourceClaimTemplateName: one of both is understood"},
+			"its claim (spec.resourceClaims gpus) names neither a resourceClaimName nor a " +
+				"resourceClaimTemplateName: one of both is understood"},
 		"missing": {nil, nil, cause.DeviceClaimMissing,
 			"ResourceClaim default/c (spec.resourceClaims gpus) does not exist"},
 		"going": {[]any{classOf("gpu"), gpu, going}, nil, cause.DeviceClaimMissing,
@@ -212,7 +213,8 @@ func TestK42_ProblemsAreTold(t *testing.T) {
 			`request g of ResourceClaim default/c (DeviceClass gpu): the selector "device.nonsense(" of the class is no valid CEL: `},
 		"CEL that fails": {[]any{class("all"), gpu, claim("c", exactly("g", "all", 1,
 			cel(fmt.Sprintf("device.attributes[%q].model == 'a'", driver))...))}, nil, cause.DeviceClaimInvalid,
-			`a selector of the request fails on device dra.example.com/n1/i0 (no such key: model), and kube-scheduler gives up there: device.`},
+			`a selector of the request fails on device dra.example.com/n1/i0 (no such key: model), ` +
+				`and kube-scheduler gives up there: device.`},
 		"no driver": {[]any{classOf("gpu"), claim("c", exactly("g", "gpu", 1))}, nil, cause.DevicesNotFound,
 			"request g of ResourceClaim default/c (DeviceClass gpu): no driver publishes any device"},
 		"nothing of the class": {[]any{class("tpu", cel("device.driver == 'tpu'")...), gpu, old,

@@ -17,7 +17,8 @@ import (
 
 // leftOut are the fields of what the engine plans with and says that are not written, and why.
 var leftOut = map[string]string{
-	"cluster.Snapshot.Devices":   "what there is of devices is not written: a dump is made of a picture without them (Snapshot.WithoutDevices)",
+	"cluster.Snapshot.Devices": "what there is of devices is not written: a dump is made of a picture without " +
+		"them (Snapshot.WithoutDevices)",
 	"cluster.Pod.Kept":           "no plan depends on it: it is room that kube-scheduler keeps, and given back by the controller",
 	"cluster.Shape.Claims":       "pods that ask for devices are blocked in such a picture",
 	"cluster.Snapshot.change":    "only says how a what-if differs from what it was made of, so that less is looked at",

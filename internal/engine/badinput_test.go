@@ -94,7 +94,8 @@ func TestAbsurdRequestsDoNotOverflow(t *testing.T) {
 func TestFreeTypesAreUsed(t *testing.T) {
 	t.Parallel()
 	_, p := provision(t,
-		"type free cpu=2 mem=8Gi od=0\ntype dear cpu=4 mem=16Gi od=1\npool default\npod web-0..5 cpu=1500m\npod apart-0..1 cpu=1 apart=host labels=app=x",
+		"type free cpu=2 mem=8Gi od=0\ntype dear cpu=4 mem=16Gi od=1\npool default\npod web-0..5 cpu=1500m\n"+
+			"pod apart-0..1 cpu=1 apart=host labels=app=x",
 		nil)
 	if len(p.Unplaced) > 0 || p.Price() != 0 {
 		t.Errorf("%s: want all on free nodes", p)

@@ -20,7 +20,8 @@ func fallen(t *testing.T, n int) string {
 	t.Helper()
 	source := rand.New(rand.NewPCG(1, uint64(n)))
 	script :=
-		"type s cpu=4 mem=16Gi zones=a,b od=0.1\ntype m cpu=8 mem=32Gi zones=a,b od=0.2\ntype l cpu=16 mem=64Gi zones=a,b od=0.5\npool default\n"
+		"type s cpu=4 mem=16Gi zones=a,b od=0.1\ntype m cpu=8 mem=32Gi zones=a,b od=0.2\n" +
+			"type l cpu=16 mem=64Gi zones=a,b od=0.5\npool default\n"
 	for i := range n {
 		script += fmt.Sprintf("node n%03d type=l zone=%c pool=default\n", i, 'a'+i%2)
 		for k := range 2 {

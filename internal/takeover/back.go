@@ -203,7 +203,8 @@ func hardLimits(p *picture) (found []Finding) {
 			}
 		}
 		found = append(found, Finding{Severity: Danger, Kind: kindPool, Name: o.GetName(),
-			Consequence: fmt.Sprintf("spec.hardLimits.nodes is %s, which Karpenter's definition drops: without spec.limits.nodes nothing bounds "+
+			Consequence: fmt.Sprintf("spec.hardLimits.nodes is %s, which Karpenter's definition drops: "+
+				"without spec.limits.nodes nothing bounds "+
 				"the pool, which has %s; and that limit is soft in Karpenter: a batch of pods, or a replacement, goes above it",
 				hard.String(), count(nodes, "node", "nodes")),
 			Remedy: "write the limit to spec.limits.nodes, as the patch does, and leave room below what must not be passed",
@@ -286,7 +287,8 @@ func pauses(p *picture) (found []Finding) {
 			found = append(found, Finding{Severity: Warning, Kind: kindPool, Name: pool.Name,
 				Consequence: fmt.Sprintf("%s=%s pauses it, which Karpenter does not know: it launches and disrupts again",
 					karpenterv1.PausedAnnotationKey, value),
-				Remedy: "for Disrupt set spec.disruption.budgets to [{nodes: \"0\"}]; for Launch set a limit, such as cpu: 0, in spec.limits"})
+				Remedy: "for Disrupt set spec.disruption.budgets to [{nodes: \"0\"}]; for Launch set a limit, " +
+					"such as cpu: 0, in spec.limits"})
 		}
 	}
 	for _, o := range p.others["ConfigMap"] {

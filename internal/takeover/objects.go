@@ -22,7 +22,8 @@ func devices(p *picture) (found []Finding) {
 	plans := given && !p.Theirs.on("ignore-dra-requests")
 	if plans {
 		found = append(found, Finding{Severity: Danger, Kind: KindSettings, Name: "ignore-dra-requests",
-			Consequence: fmt.Sprintf("IGNORE_DRA_REQUESTS is %q: Karpenter launches nodes for pods that ask for devices by ResourceClaims, "+
+			Consequence: fmt.Sprintf("IGNORE_DRA_REQUESTS is %q: Karpenter launches nodes for pods that ask for "+
+				"devices by ResourceClaims, "+
 				"and Joiner launches none: it expects them on nodes that are there and have the devices", value),
 			Remedy: "keep nodes with the devices in a NodePool with spec.replicas, with Karpenter or by hand"})
 	}
@@ -65,7 +66,8 @@ func inFlight(p *picture) (found []Finding) {
 		found = append(found, Finding{Severity: Wait, Kind: kind, Name: name, Consequence: consequence,
 			Remedy: remedy})
 	}
-	const reboots = "Karpenter reboots it: Joiner opens the node when it runs anew. A reboot that Karpenter has not asked for yet is taken " +
+	const reboots = "Karpenter reboots it: Joiner opens the node when it runs anew. A reboot that Karpenter has " +
+		"not asked for yet is taken " +
 		"back, unless the gate NodeRepair is on"
 	const alone = "it has the taint of a reboot, and no NodeClaim tells of one: nobody would open the node again"
 	for _, claim := range p.claims {
@@ -224,7 +226,8 @@ func rights(p *picture) (found []Finding) {
 			}
 			found = append(found, Finding{Severity: Warning, Kind: kind, Namespace: o.GetNamespace(),
 				Name: o.GetName(),
-				Consequence: fmt.Sprintf("it gives rights to Karpenter's service account %s, which no chart of Karpenter's made: Joiner's has "+
+				Consequence: fmt.Sprintf("it gives rights to Karpenter's service account %s, "+
+					"which no chart of Karpenter's made: Joiner's has "+
 					"them not", account),
 				Remedy: "give them to Joiner's service account too, if it needs them"})
 		}

@@ -13,6 +13,8 @@ const (
 	// maxColumns is how wide a line may be, with tabs of tabColumns.
 	maxColumns = 119
 	tabColumns = 4
+	// maxString is how wide a line may be that a string makes wide.
+	maxString = 140
 	// closing is how many columns may follow such a string: a comma, an operator, or what closes calls.
 	closing = 6
 )
@@ -47,8 +49,9 @@ func wideStrings(source string) map[int]bool {
 		}
 		at := fset.Position(pos)
 		for i := range strings.Count(literal, "\n") + 1 {
-			wide[at.Line+i] = wide[at.Line+i] || i > 0 || strings.HasPrefix(literal, "`") ||
-				columns(lines[at.Line-1])-columns(lines[at.Line-1][:at.Column-1]+literal) <= closing
+			line := lines[at.Line-1]
+			ends := strings.HasPrefix(literal, "`") || columns(line)-columns(line[:at.Column-1]+literal) <= closing
+			wide[at.Line+i] = wide[at.Line+i] || strings.Contains(literal, "\n") || ends && columns(line) <= maxString
 		}
 	}
 }

@@ -25,7 +25,8 @@ func TestAllowedDisruptions(t *testing.T) {
 			"Drifted - ; Empty 2 spec.disruption.budgets[0]: 4; Underutilized - ; never"},
 		"before a window": {[]karpenterv1.Budget{night}, 9, "Drifted - ; Empty - ; Underutilized - ; 22:00"},
 		"within a window": {[]karpenterv1.Budget{night}, 23,
-			"Drifted 0 spec.disruption.budgets[0]: 0; Empty 0 spec.disruption.budgets[0]: 0; Underutilized 0 spec.disruption.budgets[0]: 0; 06:00"},
+			"Drifted 0 spec.disruption.budgets[0]: 0; Empty 0 spec.disruption.budgets[0]: 0; " +
+				"Underutilized 0 spec.disruption.budgets[0]: 0; 06:00"},
 		"windows that are joined": {[]karpenterv1.Budget{budget("9", "0 9,10,11 * * *", time.Hour, "Empty")}, 9,
 			"Drifted - ; Empty 7 spec.disruption.budgets[0]: 9; Underutilized - ; 12:00"},
 	} {

@@ -68,9 +68,12 @@ func TestK55_CommitmentsThatCannotBeRead(t *testing.T) {
 		"commitments:\n- {name: a, instances: 0}":                    "commitments[0].instances is 0: want a number above 0",
 		"commitments:\n- {name: a, dollarsPerHour: -1}":              "commitments[0].dollarsPerHour is -1: want dollars per hour",
 		"commitments:\n- {name: a, dollarsPerHour: 1e9}":             "commitments[0].dollarsPerHour is 1e+09: want dollars per hour",
-		"commitments:\n- {name: a, instances: 1, requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]}":          "commitments[0].requirements[0].key is karpenter.sh/capacity-type: leave it out",
-		"commitments:\n- {name: a, instances: 1, requirements: [{key: zone, operator: Is, values: [a]}]}":                                   "commitments[0].requirements[0]: ",
-		"commitments:\n- {name: a, instances: 1, requirements: [{key: z, operator: In, values: [a]}, {key: z, operator: In, values: [b]}]}": "commitments[0].requirements: those on z contradict each other",
+		"commitments:\n- {name: a, instances: 1, requirements: [{key: karpenter.sh/capacity-type, operator: In, " +
+			"values: [spot]}]}": "commitments[0].requirements[0].key is karpenter.sh/capacity-type: leave it out",
+		"commitments:\n- {name: a, instances: 1, " +
+			"requirements: [{key: zone, operator: Is, values: [a]}]}": "commitments[0].requirements[0]: ",
+		"commitments:\n- {name: a, instances: 1, requirements: [{key: z, operator: In, values: [a]}, {key: z, " +
+			"operator: In, values: [b]}]}": "commitments[0].requirements: those on z contradict each other",
 		"commitments:\n" + strings.Repeat("- {name: a, instances: 1}\n",
 			65): "commitments has 65 entries: want at most 64",
 		"commitments:\n- {instances: 0}": `commitments[0].name is "": want 1 to 63 characters; commitments[0].instances is 0`,

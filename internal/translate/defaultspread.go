@@ -45,7 +45,8 @@ func ParseDefaultSpread(text string) ([]corev1.TopologySpreadConstraint, error) 
 	if err := decoder.Decode(&list); err != nil {
 		return nil,
 			fmt.Errorf(
-				"want None, System or a JSON list such as [{\"maxSkew\":1,\"topologyKey\":\"topology.kubernetes.io/zone\",\"whenUnsatisfiable\":\"DoNotSchedule\"}]: %w",
+				"want None, System or a JSON list such as "+
+					"[{\"maxSkew\":1,\"topologyKey\":\"topology.kubernetes.io/zone\",\"whenUnsatisfiable\":\"DoNotSchedule\"}]: %w",
 				err)
 	}
 	if decoder.More() {

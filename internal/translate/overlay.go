@@ -101,7 +101,8 @@ func priceChange(spec karpenterv1alpha1.NodeOverlaySpec) (*PriceChange, error) {
 // adjustment reads +10%, -5.5%, +0.02 or -0.02.
 func adjustment(text string) (*PriceChange, error) {
 	bad := fmt.Errorf(
-		"spec.priceAdjustment is %q: want a signed number of dollars such as -0.05, or a signed percentage such as +10%%, not below -100%% and not above +1000000%%",
+		"spec.priceAdjustment is %q: want a signed number of dollars such as -0.05, or a signed percentage such as "+
+			"+10%%, not below -100%% and not above +1000000%%",
 		text)
 	number, percent := strings.CutSuffix(text, "%")
 	if number == "" || number[0] != '+' && number[0] != '-' || !decimal.MatchString(number[1:]) {

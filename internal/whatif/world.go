@@ -176,7 +176,8 @@ func (w *World) fill(in Input) error {
 				ref := o.Spec.Template.Spec.NodeClassRef
 				w.Notes = append(w.Notes,
 					fmt.Sprintf(
-						"NodePool %s: nothing is planned for node classes of the kind %s.%s: planned are EC2NodeClass.%s and KWOKNodeClass.%s",
+						"NodePool %s: nothing is planned for node classes of the kind %s.%s: "+
+							"planned are EC2NodeClass.%s and KWOKNodeClass.%s",
 						o.Name, ref.Kind, ref.Group, awsv1.Group, kwokv1alpha1.Group))
 			}
 			w.judge(o, in.Now)

@@ -26,13 +26,16 @@ func TestWhatATestSawIsReadBack(t *testing.T) {
 }
 
 func TestWhoRefused(t *testing.T) {
-	for text, want := range map[string]string{
-		`nodepools "x" is forbidden: ValidatingAdmissionPolicy 'karpenter.nodepool.hypershift.io' with binding 'b' denied request: no`: "admission policy karpenter.nodepool.hypershift.io",
-		`admission webhook "pods.joiner.sh" denied the request: NodeSchedulingPolicy [ControlPlane/NodeName]`:                          "webhook pods.joiner.sh",
-		`pods "a" is forbidden: NodeSchedulingPolicy [ControlPlane/NodeName]`:                                                          "admission plugin NodeSchedulingPolicy",
-		`nodes "cp1" is forbidden: User "bob" cannot patch resource "nodes" in API group "" at the cluster scope`:                      "RBAC",
-		`OpenshiftNodePool "x" is invalid: spec.weight: Invalid value: 101`:                                                            "the API server",
+	for _, row := range [][2]string{
+		{"nodepools \"x\" is forbidden: ValidatingAdmissionPolicy 'karpenter.nodepool.hypershift.io' with binding 'b' " +
+			"denied request: no", "admission policy karpenter.nodepool.hypershift.io"},
+		{`admission webhook "pods.joiner.sh" denied the request: NodeSchedulingPolicy [ControlPlane/NodeName]`,
+			"webhook pods.joiner.sh"},
+		{`pods "a" is forbidden: NodeSchedulingPolicy [ControlPlane/NodeName]`, "admission plugin NodeSchedulingPolicy"},
+		{`nodes "cp1" is forbidden: User "bob" cannot patch resource "nodes" in API group "" at the cluster scope`, "RBAC"},
+		{`OpenshiftNodePool "x" is invalid: spec.weight: Invalid value: 101`, "the API server"},
 	} {
+		text, want := row[0], row[1]
 		if got := Refuser(text); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
@@ -41,7 +44,8 @@ func TestWhoRefused(t *testing.T) {
 
 func TestTablesOfAttemptsAreRead(t *testing.T) {
 	page :=
-		"# Page\n\n| attempt | outcome | test |\n|---|---|---|\n| write `a\\|b` | **open** | – |\n\n## Two\n\n| what | so | be |\n|---|---|---|\n| no | no | `TestNo` |\n\n" +
+		"# Page\n\n| attempt | outcome | test |\n|---|---|---|\n| write `a\\|b` | **open** | – |\n\n## Two\n\n" +
+			"| what | so | be |\n|---|---|---|\n| no | no | `TestNo` |\n\n" +
 			"| attempt | outcome | test |\n|---|---|---|\n| x | refused | `TestA`, `TestB_c` |\nText\n| y | refused | `TestD` |\n"
 	want := []Attempt{
 		{Text: "write `a|b`", Outcome: "**open**"},

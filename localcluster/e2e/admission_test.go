@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -219,7 +220,8 @@ func (g guest) try(t *testing.T, a attempt) error {
 		return patch(`{"metadata":{"finalizers":["karpenter.sh/termination"]}}`)
 	case "report":
 		return patch(
-			`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
+			`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"",`+
+				`"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
 			"status")
 	case "delete":
 		return client.Delete(t.Context(), "held", metav1.DeleteOptions{DryRun: dry})
@@ -272,10 +274,10 @@ func (g guest) unprotect(t *testing.T, protections []merge.Protection) {
 		g.env.mustKubectl(t, "", "delete", "validatingadmissionpolicybinding", p.Binding.Name)
 		g.env.mustKubectl(t, "", "delete", "validatingadmissionpolicy", p.Policy.Name)
 	}
-	for deadline := time.Now().Add(soon); g.try(t, attempt{guestAdmin, "create", "nodepools", ""}) != nil; time.Sleep(
-		50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the policies are still in force")
-		}
+	free := func(context.Context) (bool, error) {
+		return g.try(t, attempt{guestAdmin, "create", "nodepools", ""}) == nil, nil
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, soon, true, free); err != nil {
+		t.Fatalf("the policies are still in force: %v", err)
 	}
 }

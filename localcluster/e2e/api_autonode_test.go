@@ -91,10 +91,15 @@ func TestSpecAndStatusAreWrittenApart(t *testing.T) {
 	env := sharedEnvironment.Get(t)
 	client, _ := env.dynamicClient(t)
 	for _, manifest := range []string{
-		`{"apiVersion":"karpenter.hypershift.openshift.io/v1beta1","kind":"AutoNodePolicy","metadata":{"name":"api-apart","namespace":"default"},"spec":{}}`,
-		`{"apiVersion":"karpenter.hypershift.openshift.io/v1beta1","kind":"OpenshiftNodePool","metadata":{"name":"api-apart"},"spec":{"template":{"spec":{}}}}`,
-		`{"apiVersion":"karpenter.hypershift.openshift.io/v1","kind":"OpenshiftEC2NodeClass","metadata":{"name":"api-apart"},"spec":{"monitoring":"Basic"}}`,
-		`{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"api-apart"},"spec":{"role":"a","amiSelectorTerms":[{"alias":"al2@latest"}],"subnetSelectorTerms":[{"id":"subnet-1"}],"securityGroupSelectorTerms":[{"id":"sg-1"}]}}`,
+		`{"apiVersion":"karpenter.hypershift.openshift.io/v1beta1","kind":"AutoNodePolicy",` +
+			`"metadata":{"name":"api-apart","namespace":"default"},"spec":{}}`,
+		`{"apiVersion":"karpenter.hypershift.openshift.io/v1beta1","kind":"OpenshiftNodePool",` +
+			`"metadata":{"name":"api-apart"},"spec":{"template":{"spec":{}}}}`,
+		`{"apiVersion":"karpenter.hypershift.openshift.io/v1","kind":"OpenshiftEC2NodeClass",` +
+			`"metadata":{"name":"api-apart"},"spec":{"monitoring":"Basic"}}`,
+		`{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"api-apart"},` +
+			`"spec":{"role":"a","amiSelectorTerms":[{"alias":"al2@latest"}],` +
+			`"subnetSelectorTerms":[{"id":"subnet-1"}],"securityGroupSelectorTerms":[{"id":"sg-1"}]}}`,
 	} {
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON([]byte(manifest)); err != nil {

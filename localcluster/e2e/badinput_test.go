@@ -61,7 +61,8 @@ func (r *testRig) podEvent(pod string, parts ...string) {
 
 func pod(name, requests, spec string) string {
 	return fmt.Sprintf(
-		"\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: default}\nspec:\n  containers:\n  - {name: main, image: example.invalid/main, resources: {requests: %s}}\n%s\n",
+		"\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: default}\nspec:\n  containers:\n"+
+			"  - {name: main, image: example.invalid/main, resources: {requests: %s}}\n%s\n",
 		name, requests, indent(spec, 2))
 }
 
@@ -164,7 +165,8 @@ func TestBadStarts(t *testing.T) {
 		return path
 	}
 	nowhere := write("nowhere",
-		"apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\ncurrent-context: a\n")
+		"apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n"+
+			"contexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\ncurrent-context: a\n")
 	taken, err := net.Listen("tcp", ":0")
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +193,8 @@ func TestBadStarts(t *testing.T) {
 			filepath.Join(dir, "none.json")}, []string{"none.json"}},
 		{"a malformed catalogue file", []string{"--kubeconfig", alive, "--instance-types-file-path",
 			write("types.json",
-				`[{"name": "m1", "architecture": "amd64", "operatingSystems": ["linux"], "resources": {"cpu": "2", "memory": "4Gi"}, "offerings": [{"Price": -1}]}]`)},
+				`[{"name": "m1", "architecture": "amd64", "operatingSystems": ["linux"], "resources": {"cpu": "2", `+
+					`"memory": "4Gi"}, "offerings": [{"Price": -1}]}]`)},
 			[]string{"types.json", "m1", "Price", "-1"}},
 		{"a malformed faults file", []string{"--kubeconfig", alive, "--kwok-faults-file-path",
 			write("faults.yaml", "slowBoot: [{delay: soon}]")}, []string{"--kwok-faults-file-path", "faults.yaml",

@@ -16,7 +16,8 @@ func TestKilledInTheMiddle(t *testing.T) {
 	r.apply(kwokPool("default", amd64Linux, quick))
 	const pods = 60
 	r.apply(deployment("apart", pods, "{cpu: 500m}",
-		"affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: apart}}}"))
+		"affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n"+
+			"    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: apart}}}"))
 	// Kill when the first claims appear, and again some moments into it: before launches, between them, after them.
 	for i, pause := range []time.Duration{0, 150 * time.Millisecond, 400 * time.Millisecond} {
 		r.eventually(soon, "claims that are not all initialized", func(ctx context.Context) (bool, string, error) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,7 +113,8 @@ func TestExampleSpotWithFallBack(t *testing.T) {
 	r.apply(kwokPool("spot", general(`"spot"`), "weight: 50\nlimits: {nodes: 1}"))
 	r.apply(kwokPool("on-demand", general(`"on-demand"`), "weight: 10"))
 	apart :=
-		"affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}"
+		"affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n" +
+			"    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}"
 	r.apply(deployment("web", 3, "{cpu: '1'}", apart))
 	r.allRunning(3, soon)
 	nodes, err := r.nodes(t.Context())
@@ -177,10 +177,11 @@ func TestExampleDoNotDisrupt(t *testing.T) {
 	r := newRig(t, onEC2Types)
 	r.apply(kwokPool("default", general(`"on-demand"`), quick))
 	r.apply(deployment("web", 1, "{cpu: '1'}", ""))
-	r.allRunning(1, soon)
+	r.apply(deployment("other", 1, "{cpu: '1'}", oneEach("web"))) // on another node than web
+	r.allRunning(2, soon)
 	node := r.nodeOf("web").Name
 	r.run("annotate", "node", node, "karpenter.sh/do-not-disrupt=true")
-	r.run("scale", "deployment", "web", "--replicas=0")
+	r.run("scale", "deployment", "web", "other", "--replicas=0")
 	r.eventually(soon, "an event that says why the node stays", func(context.Context) (bool, string, error) {
 		events := r.run("get", "events", "-A", "-o",
 			"custom-columns=REASON:.reason,ABOUT:.involvedObject.name,MESSAGE:.message", "--no-headers")
@@ -192,7 +193,11 @@ func TestExampleDoNotDisrupt(t *testing.T) {
 		}
 		return false, events, nil
 	})
-	time.Sleep(5 * time.Second) // Emptiness removes an unprotected node within two.
+	// One round of emptiness judges both nodes. When the other one has gone, this one has been judged too.
+	r.eventually(soon, "the other node to go", func(ctx context.Context) (bool, string, error) {
+		nodes, err := r.nodes(ctx)
+		return len(nodes) <= 1, fmt.Sprintf("%d nodes", len(nodes)), err
+	})
 	if nodes, err := r.nodes(t.Context()); err != nil || nodes[node].DeletionTimestamp != nil ||
 		nodes[node].Name == "" {
 		t.Fatalf("the protected node is going: %v %v", nodes[node].DeletionTimestamp, err)

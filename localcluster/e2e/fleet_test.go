@@ -328,7 +328,8 @@ func (f *fleet) live(n, kills int) float64 {
 			len(f.claims), 5*few+guarded, most)
 	}
 	f.t.Logf(
-		"cut to 10 %%: quiet %.0f s after it; %d nodes launched on the way; killed %d times; at least %d of %d guarded pods ran; decided: %s\n%s",
+		"cut to 10 %%: quiet %.0f s after it; %d nodes launched on the way; killed %d times; "+
+			"at least %d of %d guarded pods ran; decided: %s\n%s",
 		took.Seconds(), f.launched, killed, f.least, guarded, f.decisions(), strings.Join(f.curve, "\n"))
 	f.launched, f.curve = 0, nil
 	f.mu.Unlock()
@@ -345,7 +346,8 @@ func (f *fleet) live(n, kills int) float64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.t.Logf(
-		"drift roll: quiet %.0f s after the change; %d nodes, %d launched on the way, $%.3f/h; killed %d times in all; at least %d of %d guarded pods ran; decided: %s\n%s",
+		"drift roll: quiet %.0f s after the change; %d nodes, %d launched on the way, $%.3f/h; "+
+			"killed %d times in all; at least %d of %d guarded pods ran; decided: %s\n%s",
 		took.Seconds(), len(f.claims), f.launched, price, killed, f.least, guarded, f.decisions(),
 		strings.Join(f.curve, "\n"))
 	if f.least < guardedLeast {

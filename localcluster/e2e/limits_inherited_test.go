@@ -28,7 +28,8 @@ func TestAnExcessThatIsInheritedGoesWithinBudgets(t *testing.T) {
 	}
 	r.comesDown(6, 4)
 	r.told("NodePool", "default", "NodeLimitExceeded",
-		"6 nodes, limit 4 (soft limit): the pool was above the limit when Joiner first saw it, so 2 nodes are removed as the disruption budgets allow, not at once")
+		"6 nodes, limit 4 (soft limit): the pool was above the limit when Joiner first saw it, "+
+			"so 2 nodes are removed as the disruption budgets allow, not at once")
 	r.eventually(soon, "the mark and the condition to go", func(context.Context) (bool, string, error) {
 		output := r.run("get", "nodepool", "default", "-o",
 			`jsonpath={.metadata.annotations.joiner\.sh/above-limit}{.status.conditions[?(@.type=="NodesWithinLimits")].status}`)
@@ -74,7 +75,8 @@ func TestGatesThatAreOff(t *testing.T) {
 	})
 	r.apply(kwokPool("static", amd64Linux, quick+"\nreplicas: 2"))
 	r.apply(
-		"apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: dear}\nspec: {price: '99', requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]}")
+		"apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: dear}\n" +
+			"spec: {price: '99', requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]}")
 	r.poolCondition("static", "ReplicasWithinLimits", "False", "StaticCapacity is off")
 	r.overlayIs("dear", "False", "NodeOverlay is off")
 	r.told("NodePool", "static", "FeatureGateDisabled", "The nodes of the pool are left as they are")

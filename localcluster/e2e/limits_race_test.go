@@ -204,7 +204,8 @@ func TestTwoControllersKeepTheHardLimit(t *testing.T) {
 	r := newRig(t, func(o *rig.Options) { binary, o.Args = o.Joiner, quickly })
 	r.apply(kwokPool("default", amd64Linux, quick+fmt.Sprintf("\nhardLimits: {nodes: %d}", limit)))
 	r.apply(deployment("web", 0, "{cpu: '1'}",
-		"topologySpreadConstraints:\n- {topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 9, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}"))
+		"topologySpreadConstraints:\n- {topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 9, "+
+			"whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}"))
 	r.joinerBehind(binary, func(next http.RoundTripper) http.RoundTripper { return slow{next} }, quickly...)
 	watch := r.watchClaims("karpenter.sh/nodepool=default")
 	start := time.Now()

@@ -16,7 +16,8 @@ import (
 
 // oneEach makes every pod want a node of its own.
 func oneEach(app string) string {
-	return "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: " +
+	return "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n" +
+		"    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: " +
 		app + "}}}"
 }
 
@@ -280,7 +281,9 @@ func TestStaticPool(t *testing.T) {
 		t.Errorf("condition %q; want %q", got, want)
 	}
 	r.show("Replicas above a limit:", "get", "nodepool", "static", "-o",
-		`custom-columns=NAME:.metadata.name,REPLICAS:.spec.replicas,NODES:.status.nodes,WITHIN:.status.conditions[?(@.type=="ReplicasWithinLimits")].status,WHY:.status.conditions[?(@.type=="ReplicasWithinLimits")].message`)
+		`custom-columns=NAME:.metadata.name,REPLICAS:.spec.replicas,NODES:.status.nodes,`+
+			`WITHIN:.status.conditions[?(@.type=="ReplicasWithinLimits")].status,`+
+			`WHY:.status.conditions[?(@.type=="ReplicasWithinLimits")].message`)
 	r.limit("static", "3", "null")
 	r.count(3)
 	r.limit("static", "null", "null")

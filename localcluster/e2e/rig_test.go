@@ -263,7 +263,8 @@ spec:
 // guard returns a PodDisruptionBudget for a deployment's pods; rule is one line such as maxUnavailable: 0.
 func guard(app, rule string) string {
 	return fmt.Sprintf(
-		"\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: %[1]s, namespace: default}\nspec: {%[2]s, selector: {matchLabels: {app: %[1]s}}}\n",
+		"\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: %[1]s, namespace: default}\n"+
+			"spec: {%[2]s, selector: {matchLabels: {app: %[1]s}}}\n",
 		app, rule)
 }
 

@@ -17,11 +17,13 @@ import (
 // mixed returns a workload of 500 pods: sizes, node selectors, zone spread and hostname anti-affinity.
 func mixed() (manifests string, pods int) {
 	spread := func(app string) string {
-		return "topologySpreadConstraints:\n- {topologyKey: topology.kubernetes.io/zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: " +
+		return "topologySpreadConstraints:\n- {topologyKey: topology.kubernetes.io/zone, maxSkew: 1, " +
+			"whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: " +
 			app + "}}}"
 	}
 	apart := func(app string) string {
-		return "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: " +
+		return "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n" +
+			"    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: " +
 			app + "}}}"
 	}
 	for _, d := range []struct {

@@ -28,7 +28,8 @@ type Entries struct {
 func newEntries(registry Registry, namespace string) *Entries {
 	e := &Entries{
 		uses: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "entry_uses_total",
-			Help: "Requests that an entry of authorizedUsers let pass to a protected group of nodes. Entries that were never used are there with 0."},
+			Help: "Requests that an entry of authorizedUsers let pass to a protected group of nodes. " +
+				"Entries that were never used are there with 0."},
 			[]string{"group", "entry", "source"}),
 		uncounted: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "entries_not_counted",
 			Help: "Entries of authorizedUsers whose uses are not counted because there are too many."}),

@@ -65,7 +65,8 @@ func TestUsesOfEntriesAreCounted(t *testing.T) {
 		}
 	}
 	change(
-		"group ControlPlane select=cp mode=Enable users=scheduler,ops/a,ops/b,group:admins\nscheduler cluster users=backup/agent\nnode cp1 labels=cp\nnode w1")
+		"group ControlPlane select=cp mode=Enable users=scheduler,ops/a,ops/b,group:admins\n" +
+			"scheduler cluster users=backup/agent\nnode cp1 labels=cp\nnode w1")
 	expect("nobody came", map[string]float64{"Config scheduler": 0, "Config ops/a": 0, "Config ops/b": 0,
 		"Config group:admins": 0, "Scheduler backup/agent": 0})
 	observe := Observer(NewEvents(nil, nil, metrics), metrics, logr.Discard())

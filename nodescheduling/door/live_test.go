@@ -265,8 +265,10 @@ func TestA18_EnableIsRefusedWhileMastersAreSchedulable(t *testing.T) {
 		string(configv1.Inform)).Object
 	open, closed := doortest.Scheduler("1", map[string]any{"mastersSchedulable": true}), doortest.Scheduler("1",
 		map[string]any{"mastersSchedulable": false})
-	const refusal = `NodeSchedulingPolicy [ControlPlane/MastersSchedulable]: spec.mode of the NodeSchedulingGroup "controlplane" cannot be Enable: ` +
-		`spec.mastersSchedulable of the Scheduler "cluster" (config.openshift.io/v1) is true, which opens the control plane nodes to all pods. ` +
+	const refusal = `NodeSchedulingPolicy [ControlPlane/MastersSchedulable]: spec.mode of the NodeSchedulingGroup ` +
+		`"controlplane" cannot be Enable: ` +
+		`spec.mastersSchedulable of the Scheduler "cluster" (config.openshift.io/v1) is true, ` +
+		`which opens the control plane nodes to all pods. ` +
 		`Set it to false first, or the mode to Disable or Inform.`
 	for name, c := range map[string]struct {
 		change      func()

@@ -51,7 +51,8 @@ func NewMetrics(registry Registry) Metrics {
 			[]string{"group", "state"}),
 	}
 	m.Nodes = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "nodes",
-		Help: "Nodes of a protected group, by whether they have a taint for good. On those without one pods are refused only when they are bound."},
+		Help: "Nodes of a protected group, by whether they have a taint for good. On those without one pods are " +
+			"refused only when they are bound."},
 		[]string{"group", "tainted"})
 	m.Live = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "live_source",
 		Help: "1 for the source that is read while the cluster runs, beside the configuration, 0 for the others."},

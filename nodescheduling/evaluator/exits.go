@@ -72,8 +72,9 @@ const (
 	celSame = "object.metadata.annotations['" + OverrideAnnotation + "'] == oldObject.metadata.annotations['" +
 		OverrideAnnotation + "']"
 
-	celTolerates = "has(object.spec.tolerations) && object.spec.tolerations.exists(t, !has(t.key) || !t.key.startsWith('" + conditionTaints + "'))"
-	celRequires  = "has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) && " +
+	celTolerates = "has(object.spec.tolerations) && object.spec.tolerations.exists(t, " +
+		"!has(t.key) || !t.key.startsWith('" + conditionTaints + "'))"
+	celRequires = "has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) && " +
 		"has(object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution)"
 
 	// celAims: bindings, and pods that are new or have no node yet, and that name, select or tolerate something.
@@ -89,7 +90,8 @@ const (
 	// celNoMirror: a mirror pod that its own kubelet creates needs no call.
 	celNoMirror = "!(" + celPod + " && " + celCreated +
 		" && has(object.metadata.annotations) && 'kubernetes.io/config.mirror' in object.metadata.annotations && " +
-		"has(object.spec.nodeName) && request.userInfo.username == 'system:node:' + object.spec.nodeName && has(request.userInfo.groups) && 'system:nodes' in request.userInfo.groups)"
+		"has(object.spec.nodeName) && request.userInfo.username == 'system:node:' + object.spec.nodeName && " +
+		"has(request.userInfo.groups) && 'system:nodes' in request.userInfo.groups)"
 )
 
 // concerned joins the expressions of all concerns.

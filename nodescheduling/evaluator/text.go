@@ -26,7 +26,8 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 		return b.String()
 	case NodesNotReady:
 		fmt.Fprintf(&b,
-			"not yet ready: the nodes of the cluster are not known yet, so whether %s aims at the nodes of group %q cannot be said. Try again in a moment.",
+			"not yet ready: the nodes of the cluster are not known yet, so whether %s aims at the nodes of group "+
+				"%q cannot be said. Try again in a moment.",
 			e.request.pod(), g.name)
 		return b.String()
 	case OverrideMisused:
@@ -115,7 +116,8 @@ func (g *group) listName() string {
 // overrideText tells the actor, and readers of events, that the override was noticed.
 func (e *evaluation) overrideText(f Finding) string {
 	return fmt.Sprintf(
-		"NodeSchedulingPolicy [%s/%s]: %s is allowed on the nodes of group %q although namespace %q is not authorized, for the reason in its annotation %s: %q.",
+		"NodeSchedulingPolicy [%s/%s]: %s is allowed on the nodes of group %q although namespace %q is not "+
+			"authorized, for the reason in its annotation %s: %q.",
 		f.Group, f.Reason, e.request.pod(), f.Group, e.request.Namespace, OverrideAnnotation, f.Override)
 }
 

@@ -227,7 +227,8 @@ func TestAnOrdinaryPodNeedsNoNodes(t *testing.T) {
 	}
 	for _, line := range []string{
 		"alice create pod app/web",
-		"alice create pod app/web tolerate=node.kubernetes.io/not-ready:NoExecute tolerate=node.kubernetes.io/unreachable:NoExecute prefer=zone=a",
+		"alice create pod app/web tolerate=node.kubernetes.io/not-ready:NoExecute " +
+			"tolerate=node.kubernetes.io/unreachable:NoExecute prefer=zone=a",
 		"alice create pod app/web tolerate=node-role.kubernetes.io/master:PreferNoSchedule",
 		"alice update pod app/web -> label=a=b",
 		"alice update pod app/web node=cp1 -> tolerate=*",

@@ -36,7 +36,8 @@ func TestResultsHaveTheKeysOfTheSpec(t *testing.T) {
 	}
 	slices.Sort(keys)
 	want :=
-		"allocated_bytes cpu_seconds lower_bound nodes peak_rss_bytes pods_placed pods_unplaced price_per_hour scenario side violations wall_seconds"
+		"allocated_bytes cpu_seconds lower_bound nodes peak_rss_bytes pods_placed pods_unplaced price_per_hour " +
+			"scenario side violations wall_seconds"
 	if got := strings.Join(keys, " "); got != want {
 		t.Errorf("keys %s; want %s", got, want)
 	}

@@ -40,7 +40,8 @@ func Tables(w io.Writer, lines []Line) error {
 func table(w io.Writer, lines []Line) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t,
-		"scenario\tside\twall\tpods/s\tCPU\tallocated\tper pod\tpeak RSS\tplaced\tunplaced\tnodes\t$/h\tover bound\tviolations\twall ratio\tCPU ratio\t")
+		"scenario\tside\twall\tpods/s\tCPU\tallocated\tper pod\tpeak RSS\tplaced\tunplaced\tnodes\t$/h\tover "+
+			"bound\tviolations\twall ratio\tCPU ratio\t")
 	for _, l := range lines {
 		pods := max(1, l.PodsPlaced+l.PodsUnplaced)
 		wall, cpu := "", ""

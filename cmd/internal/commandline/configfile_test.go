@@ -103,8 +103,9 @@ func TestU13_WhatIsInForceIsPrinted(t *testing.T) {
 func TestU13_MistakesInAFileAreNamed(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]string{
-		header + "idel: 3s\n":                "idel is no setting of joiner-trial; do you mean idle?",
-		header + "something-else: 3s\n":      "something-else is no setting of joiner-trial; the settings are the flags of joiner-trial --help",
+		header + "idel: 3s\n": "idel is no setting of joiner-trial; do you mean idle?",
+		header + "something-else: 3s\n": "something-else is no setting of joiner-trial; the settings are the " +
+			"flags of joiner-trial --help",
 		header + "config: x\n":               "config is no setting of joiner-trial; the settings are",
 		header + "port: abc\n":               `port is "abc": strconv.ParseInt: parsing "abc": invalid syntax`,
 		header + "port: [1]\n":               "port is [1]: it must be one value, not a list",

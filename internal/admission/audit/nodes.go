@@ -21,7 +21,8 @@ type NodeFinding struct {
 
 func nodeFinding(group, node string) NodeFinding {
 	return NodeFinding{Group: group, Class: nodeWithoutTaint, Node: node,
-		Message: "it has no taint that keeps pods off: a pod that may not be there is refused only when it is bound, and pods of lower priority may have ended for it before",
+		Message: "it has no taint that keeps pods off: a pod that may not be there is refused only when it is " +
+			"bound, and pods of lower priority may have ended for it before",
 		Action: fmt.Sprintf(
 			"kubectl taint node %s node-role.kubernetes.io/control-plane:NoSchedule, or another taint that its pods tolerate",
 			node)}

@@ -43,7 +43,8 @@ func (c Conversion) validate(otherPorts ...int) error {
 	}
 	if (c.KarpenterService == "") == (c.WebhookURL == "") {
 		fault(
-			"--v1beta1 needs --karpenter-service, by which the API server finds the webhook, or --webhook-url, and not both: they are %q and %q",
+			"--v1beta1 needs --karpenter-service, by which the API server finds the webhook, or --webhook-url, "+
+				"and not both: they are %q and %q",
 			c.KarpenterService, c.WebhookURL)
 	}
 	if problems := validation.IsDNS1035Label(c.KarpenterService); c.KarpenterService != "" && len(problems) > 0 {

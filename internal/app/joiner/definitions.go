@@ -108,7 +108,8 @@ func servedDefinitions(ctx context.Context, c client.Client) (served []string, e
 		if slices.Contains(versions, karpenterv1beta1.Version) {
 			stored = append(stored,
 				fmt.Errorf(
-					"--v1beta1 cannot be switched off: the CustomResourceDefinition %s has v1beta1 in status.storedVersions, so objects are still stored in it: "+
+					"--v1beta1 cannot be switched off: the CustomResourceDefinition %s has v1beta1 in "+
+						"status.storedVersions, so objects are still stored in it: "+
 						"start with --v1beta1, run joinerctl migrate storage, and switch it off then", name))
 		}
 	}

@@ -52,7 +52,8 @@ func TestGatesWithoutEffectAreTold(t *testing.T) {
 	for text, want := range map[string][]string{
 		"": nil, all: nil,
 		"NodeOverlay=true,StaticCapacity=true," +
-			"CapacityBuffer=false,TerminateFirstRepair=true,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil, all + "PodDeletionCostManagement=true": {
+			"CapacityBuffer=false,TerminateFirstRepair=true,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil,
+		all + "PodDeletionCostManagement=true": {
 			`"PodDeletionCostManagement=true": it has no effect, Joiner does not have this`,
 		},
 		all + "TerminateFirstRepair=false": {

@@ -29,7 +29,9 @@ func TestProbesAreAnsweredBeforeTheCaches(t *testing.T) {
 			_, _ = io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
 		case r.URL.Path == "/api/v1":
 			_, _ = io.WriteString(w,
-				`{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"nodes","kind":"Node","namespaced":false,"verbs":["list","watch"]},{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]}]}`)
+				`{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"nodes","kind":"Node",`+
+					`"namespaced":false,"verbs":["list","watch"]},{"name":"configmaps","kind":"ConfigMap",`+
+					`"namespaced":true,"verbs":["list"]}]}`)
 		case r.URL.Query().Get("sendInitialEvents") != "":
 			w.WriteHeader(http.StatusBadRequest) // an older API server: the client lists instead
 		case r.URL.Query().Get("watch") != "":

@@ -184,7 +184,8 @@ func (c Config) validateAWS() error {
 		fault("--ami-ids is missing: want the machine images that go with --userdata-file, one for each architecture")
 	case c.UserDataFile == "" && !c.UserDataSecrets && classes:
 		fault(
-			"--userdata-file is missing: want the path of the user data that makes an instance a node of the cluster, or --userdata-secrets")
+			"--userdata-file is missing: want the path of the user data that makes an instance a node of the " +
+				"cluster, or --userdata-secrets")
 	case c.UserDataFile == "" && len(c.AMIs) > 0:
 		fault(
 			"--ami-ids is %s: it goes with --userdata-file; with --userdata-secrets the machine images stand on the Secrets",

@@ -57,7 +57,8 @@ func (c Config) validateCertificates() error {
 		}
 		if own.ServiceName != "" || len(own.CertHosts) > 0 || own.WebhookConfigurationName != "" {
 			fault(
-				"--service-name, --cert-hosts and --webhook-configuration-name are for certificates of its own: want --cert-secret-name too")
+				"--service-name, --cert-hosts and --webhook-configuration-name are for certificates of its own: " +
+					"want --cert-secret-name too")
 		}
 		return errors.Join(faults...)
 	}

@@ -25,7 +25,8 @@ func FuzzNodePool(f *testing.F) {
 		{"nodePoolDefaults: {requirements: [{key: '', operator: Gte, values: ['-1']}]}", "{}"},
 		{"ec2NodeClassDefaults: {rootVolume: {volumeSize: 1e30, volumeType: IO1}}", "{}"},
 		{"nodePoolDefaults: {requirements: [{key: kubernetes.io/arch, operator: Exists}]}",
-			"template: {metadata: {labels: {beta.kubernetes.io/arch: amd64}}, spec: {nodeClassRef: {kind: X}, requirements: [{key: kubernetes.io/arch, operator: Exists, values: [a]}]}}"},
+			"template: {metadata: {labels: {beta.kubernetes.io/arch: amd64}}, spec: {nodeClassRef: {kind: X}, " +
+				"requirements: [{key: kubernetes.io/arch, operator: Exists, values: [a]}]}}"},
 		{"{}", "template: {spec: {requirements: [{key: a, operator: Gt, values: [b]}, {operator: In}]}}"},
 	} {
 		f.Add([]byte(seed[0]), []byte(seed[1]))

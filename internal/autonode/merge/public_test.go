@@ -91,7 +91,8 @@ func TestTheRuleForNodeClaimsOfAPolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 		validations := rule.Policy.Spec.Validations
-		const ec2 = "object.spec.nodeClassRef.group == 'karpenter.k8s.aws' && object.spec.nodeClassRef.kind == 'EC2NodeClass' && object.spec.nodeClassRef.name in {'large': 0}"
+		const ec2 = "object.spec.nodeClassRef.group == 'karpenter.k8s.aws' && object.spec.nodeClassRef.kind == " +
+			"'EC2NodeClass' && object.spec.nodeClassRef.name in {'large': 0}"
 		const kwok = "object.spec.nodeClassRef.group == 'karpenter.kwok.sh' && object.spec.nodeClassRef.kind == 'KWOKNodeClass'"
 		if want := "has(object.spec.nodeClassRef) && ((" + ec2 + ") || (" + kwok +
 			"))"; validations[0].Expression != want {

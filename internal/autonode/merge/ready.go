@@ -118,7 +118,8 @@ func Ready(policy *hypershiftv1beta1.AutoNodePolicy, targets []Target) condition
 }
 
 // consequences is what the writer of a policy must know when it is in force (G23, K5).
-const consequences = "Tightening the requirements replaces the nodes that no longer conform, and a change of the root volume replaces every node, " +
+const consequences = "Tightening the requirements replaces the nodes that no longer conform, " +
+	"and a change of the root volume replaces every node, " +
 	"within the disruption budgets of their pools."
 
 // shownNames bounds the names in a message (G16).

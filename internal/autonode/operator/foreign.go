@@ -78,7 +78,8 @@ func (c *Controller) stranger(ctx context.Context, s scene) (reconcile.Result, e
 	foreign, known := c.config.Board.foreign(s.product)
 	if !foreign {
 		c.config.Events.Event(s.product, event.Warning, ReasonUnmanaged, fmt.Sprintf(
-			"no %s of this name exists, so the provider's policy does not hold for this %s; create one to bring it under the policy, its nodes stay",
+			"no %s of this name exists, so the provider's policy does not hold for this %s; create one to bring it "+
+				"under the policy, its nodes stay",
 			kind.Wrapper, kind.Product))
 		if !known {
 			return reconcile.Result{RequeueAfter: sinceAgainAfter}, nil
@@ -86,7 +87,8 @@ func (c *Controller) stranger(ctx context.Context, s scene) (reconcile.Result, e
 		return reconcile.Result{}, nil
 	}
 	c.config.Events.Event(s.product, event.Warning, ReasonForeign, fmt.Sprintf(
-		"this %s was made past the admission policies and has no %s: create one of this name to bring it under the policy (--foreign-objects=%s)",
+		"this %s was made past the admission policies and has no %s: create one of this name to bring it under the "+
+			"policy (--foreign-objects=%s)",
 		kind.Product, kind.Wrapper, c.config.Foreign))
 	if c.config.Foreign != ForeignDelete && (c.config.Foreign != ForeignQuarantine || kind.Quarantine == nil) {
 		return reconcile.Result{}, nil

@@ -44,7 +44,8 @@ func NewMetrics(registerer prometheus.Registerer) Metrics {
 	}
 	m := Metrics{
 		ReadState: gauge("policy_read_state",
-			"1 for the state in which the AutoNodePolicy is known, 0 for the others. Permissive means that no policy is enforced because none can be read.",
+			"1 for the state in which the AutoNodePolicy is known, 0 for the others. Permissive means that no "+
+				"policy is enforced because none can be read.",
 			"state"),
 		Reads: counter("policy_reads_total", "Attempts to read the AutoNodePolicy from the management cluster.",
 			"result"),
@@ -64,7 +65,8 @@ func NewMetrics(registerer prometheus.Registerer) Metrics {
 				"0 for the other reasons. "+
 				"InForce means that they all are.", "reason"),
 		Unmanaged: gauge("unmanaged_objects",
-			"Karpenter objects that belong to no wrapper and were not made by the operator. They are left alone, and the policy does not hold for them.",
+			"Karpenter objects that belong to no wrapper and were not made by the operator. They are left alone, "+
+				"and the policy does not hold for them.",
 			"kind"),
 		Foreign: gauge("foreign_objects",
 			"Those of the unmanaged objects that were made when the guest was protected already, past its admission policies.",

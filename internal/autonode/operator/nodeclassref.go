@@ -147,13 +147,15 @@ func (c *Controller) guardClass(ctx context.Context, s scene, made *Made) (later
 	case classNotApplied, classUnmanaged:
 		problem := merge.Problem{Reason: hypershiftv1beta1.ReasonNodeClassUnmanaged,
 			Field: "spec.template.spec.nodeClassRef", Message: fmt.Sprintf(
-				"names node class %s, which no OpenshiftEC2NodeClass of this name stands behind: create it, or name another. Until then the pool launches nothing",
+				"names node class %s, which no OpenshiftEC2NodeClass of this name stands behind: create it, "+
+					"or name another. Until then the pool launches nothing",
 				name)}
 		if state == classNotApplied {
 			problem.Reason = hypershiftv1beta1.ReasonNodeClassNotApplied
 			problem.Message =
 				fmt.Sprintf(
-					"names node class %s, whose OpenshiftEC2NodeClass says in PolicyApplied why it is not applied. Until it is, the pool launches nothing",
+					"names node class %s, whose OpenshiftEC2NodeClass says in PolicyApplied why it is not applied. "+
+						"Until it is, the pool launches nothing",
 					name)
 		}
 		made.Problems = append(made.Problems, problem)

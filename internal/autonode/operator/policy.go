@@ -174,7 +174,8 @@ func (c *PolicyController) protected() condition.Value {
 			"the admission policies are not in force yet")
 	case len(leftOut) > 0:
 		return condition.False(kind, hypershiftv1beta1.ReasonRuleTooLarge, fmt.Sprintf(
-			"the policy has too many values for the rule that NodeClaims have to keep, so it does not have %s: list fewer; NodeClaims outside are found afterwards",
+			"the policy has too many values for the rule that NodeClaims have to keep, so it does not have %s: "+
+				"list fewer; NodeClaims outside are found afterwards",
 			strings.Join(leftOut[:min(len(leftOut), shownPaths)], ", ")))
 	}
 	return condition.True(kind, hypershiftv1beta1.ReasonInForce, "")

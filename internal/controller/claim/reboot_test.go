@@ -204,7 +204,8 @@ func TestK49_HowARebootEnds(t *testing.T) {
 		if n := controllertest.Observed(t, registry, "karpenter_nodes_reboot_duration_seconds", c.result); n != 1 {
 			t.Errorf("%s: %d reboots are measured, want 1", name, n)
 		}
-		if n := controllertest.Observed(t, registry, "karpenter_nodes_reboot_recovery_duration_seconds"); (n == 1) != (c.result == "succeeded") {
+		n := controllertest.Observed(t, registry, "karpenter_nodes_reboot_recovery_duration_seconds")
+		if (n == 1) != (c.result == "succeeded") {
 			t.Errorf("%s: %d recoveries are measured", name, n)
 		}
 	}

@@ -127,7 +127,8 @@ func (c *Controller) beforeOpening(ctx context.Context, w *work, node *corev1.No
 		Effect: corev1.TaintEffectNoExecute}) &&
 		node.Labels[karpenterv1.NodeRegisteredLabelKey] == "" {
 		c.config.Events.Event(w.claim, event.Warning, event.UnregisteredTaintMissing, "Node "+node.Name+
-			" joined without the taint karpenter.sh/unregistered:NoExecute: pods could be placed on it too early; add the taint in its bootstrap")
+			" joined without the taint karpenter.sh/unregistered:NoExecute: pods could be placed on it too early; "+
+			"add the taint in its bootstrap")
 	}
 	if c.config.Keep == nil {
 		return 0

@@ -78,7 +78,8 @@ func TestAnInheritedExcessGoesWithinBudgets(t *testing.T) {
 	r := newRig(t, softFleet("1", "1", "a", "b", "c", "d")...)
 	r.after(t, 1, 0, "Inherited") // it is told before anything goes
 	want :=
-		"default NodeLimitExceeded: 4 nodes, limit 1 (soft limit): the pool was above the limit when Joiner first saw it, so 3 nodes are removed as the disruption budgets allow, not at once"
+		"default NodeLimitExceeded: 4 nodes, limit 1 (soft limit): the pool was above the limit when Joiner first " +
+			"saw it, so 3 nodes are removed as the disruption budgets allow, not at once"
 	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, want) {
 		t.Errorf("said:\n%s\nwant %s", said, want)
 	}

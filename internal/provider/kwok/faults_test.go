@@ -37,7 +37,8 @@ func launchedAs(t *testing.T, w *world, name string) provider.Offering {
 func TestInsufficientCapacityIsPassedOver(t *testing.T) {
 	t.Parallel()
 	w := newFaultyWorld(t,
-		"insufficientCapacity: [{capacityTypes: [spot], zones: [test-zone-a, test-zone-b, test-zone-c, test-zone-d], types: ['c-1x-*'], until: 2026-07-01T13:00:00Z}]")
+		"insufficientCapacity: [{capacityTypes: [spot], zones: [test-zone-a, test-zone-b, test-zone-c, "+
+			"test-zone-d], types: ['c-1x-*'], until: 2026-07-01T13:00:00Z}]")
 	first := launchedAs(t, w, "one")
 	if first.CapacityType == catalog.Spot && strings.HasPrefix(first.Type, "c-1x-") {
 		t.Fatalf("launched %s, of which there is no capacity", first)

@@ -102,7 +102,8 @@ func TestLabelsOfFileTypesFollowTheirNames(t *testing.T) {
 func TestOfferingsMayNarrowTheirTypeAndAddLabels(t *testing.T) {
 	t.Parallel()
 	file := strings.Replace(element(`"linux"`, `"linux", "windows"`), `"values": ["z"]}`,
-		`"values": ["y", "z"]}, {"key": "kubernetes.io/os", "operator": "In", "values": ["windows"]}, {"key": "node.kubernetes.io/windows-build", "operator": "In", "values": ["10.0.20348"]}`,
+		`"values": ["y", "z"]}, {"key": "kubernetes.io/os", "operator": "In", "values": ["windows"]}, {"key": `+
+			`"node.kubernetes.io/windows-build", "operator": "In", "values": ["10.0.20348"]}`,
 		1)
 	inventory, err := kwok.ParseInventory([]byte(file))
 	if err != nil {

@@ -169,7 +169,8 @@ func patchRemoves(b bench) {
 	pool.Spec.Weight = new(int32(4))
 	b.create(pool)
 	data :=
-		`{"metadata":{"labels":{"a":null,"d":"2"},"annotations":null},"spec":{"weight":null,"template":{"metadata":{"labels":{"team":"x"}}}}}`
+		`{"metadata":{"labels":{"a":null,"d":"2"},"annotations":null},"spec":{"weight":null,` +
+			`"template":{"metadata":{"labels":{"team":"x"}}}}}`
 	b.must("patching", b.Patch(b.t.Context(), pool, client.RawPatch(types.MergePatchType, []byte(data))))
 	if len(pool.Labels) != 2 || pool.Labels["d"] != "2" || len(pool.Annotations) != 0 || pool.Spec.Weight != nil ||
 		pool.Spec.Template.ObjectMeta.Labels["team"] != "x" || len(pool.Spec.Template.Spec.Requirements) != 1 {

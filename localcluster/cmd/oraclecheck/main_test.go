@@ -15,7 +15,8 @@ func ask(t *testing.T, n int) (answer, error) {
 	for i := range n {
 		pods = append(pods,
 			fmt.Sprintf(
-				`{"metadata":{"namespace":"default","name":"p%d","uid":"p%d"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}`,
+				`{"metadata":{"namespace":"default","name":"p%d","uid":"p%d"},"spec":{"containers":[{"name":"c",`+
+					`"resources":{"requests":{"cpu":"1"}}}]}}`,
 				i, i))
 		placed = append(placed, fmt.Sprintf(`"default/p%d":"n1"`, i))
 	}

@@ -63,14 +63,18 @@ func (w *world) mutate(m mutation) (end func()) {
 // must name.
 func classMutations() map[string]string {
 	return map[string]string{
-		"spec.amiSelectorTerms[0].id":             `[JSONPatch{op: "replace", path: "/spec/amiSelectorTerms", value: [{"id": "ami-0bad"}]}]`,
-		"spec.instanceProfile":                    `[JSONPatch{op: "replace", path: "/spec/instanceProfile", value: "admin"}]`,
-		"spec.userData":                           `[JSONPatch{op: "replace", path: "/spec/userData", value: "evil"}]`,
-		"spec.securityGroupSelectorTerms[0].tags": `[JSONPatch{op: "replace", path: "/spec/securityGroupSelectorTerms", value: [{"id": "sg-0bad"}]}]`,
-		"spec.tags.evil":                          `[JSONPatch{op: "add", path: "/spec/tags", value: {"evil": "1"}}]`,
-		"spec.metadataOptions.httpTokens":         `[JSONPatch{op: "add", path: "/spec/metadataOptions", value: {"httpTokens": "optional"}}]`,
-		"spec.blockDeviceMappings":                `[JSONPatch{op: "add", path: "/spec/blockDeviceMappings/-", value: {"deviceName": dyn("/dev/xvdb"), "ebs": dyn({"volumeSize": "1Gi"})}}]`,
-		"spec.kubelet.maxPods":                    `[JSONPatch{op: "add", path: "/spec/kubelet", value: {"maxPods": 250}}]`,
+		"spec.amiSelectorTerms[0].id": `[JSONPatch{op: "replace", path: "/spec/amiSelectorTerms", ` +
+			`value: [{"id": "ami-0bad"}]}]`,
+		"spec.instanceProfile": `[JSONPatch{op: "replace", path: "/spec/instanceProfile", value: "admin"}]`,
+		"spec.userData":        `[JSONPatch{op: "replace", path: "/spec/userData", value: "evil"}]`,
+		"spec.securityGroupSelectorTerms[0].tags": `[JSONPatch{op: "replace", path: ` +
+			`"/spec/securityGroupSelectorTerms", value: [{"id": "sg-0bad"}]}]`,
+		"spec.tags.evil": `[JSONPatch{op: "add", path: "/spec/tags", value: {"evil": "1"}}]`,
+		"spec.metadataOptions.httpTokens": `[JSONPatch{op: "add", path: "/spec/metadataOptions", value: ` +
+			`{"httpTokens": "optional"}}]`,
+		"spec.blockDeviceMappings": `[JSONPatch{op: "add", path: "/spec/blockDeviceMappings/-", ` +
+			`value: {"deviceName": dyn("/dev/xvdb"), "ebs": dyn({"volumeSize": "1Gi"})}}]`,
+		"spec.kubelet.maxPods": `[JSONPatch{op: "add", path: "/spec/kubelet", value: {"maxPods": 250}}]`,
 	}
 }
 

@@ -117,7 +117,8 @@ func TestX11_ForeignNodeClassesAreRefused(t *testing.T) {
 	}
 	w.pool("x11-ref",
 		parse(
-			"{template: {spec: {requirements: [], nodeClassRef: {group: karpenter.hypershift.openshift.io, kind: OpenshiftEC2NodeClass, name: default}}}}"))
+			"{template: {spec: {requirements: [], nodeClassRef: {group: karpenter.hypershift.openshift.io, kind: "+
+				"OpenshiftEC2NodeClass, name: default}}}}"))
 	w.merged("x11-ref")
 	want := object{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
 	got := field(w.get(nodePoolKind, "x11-ref"), "spec", "template", "spec", "nodeClassRef")

@@ -10,7 +10,8 @@ func TestR28_TheRootVolumeOfThePolicyReplacesTheUsers(t *testing.T) {
 	w.policy(root("{volumeSize: 75Gi, volumeType: gp3, encrypted: true}"))
 	w.class("r28",
 		parse(
-			`{blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSizeGiB: 500, volumeType: IO1, iops: 5000, encrypted: Unencrypted}}]}`))
+			`{blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSizeGiB: 500, volumeType: IO1, iops: 5000, `+
+				`encrypted: Unencrypted}}]}`))
 	w.rooted("{volumeSize: 75Gi, volumeType: gp3, encrypted: true}", "r28", "default")
 	w.policySays("True", "")
 }

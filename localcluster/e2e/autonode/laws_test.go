@@ -1,6 +1,7 @@
 package autonode
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
@@ -111,25 +113,28 @@ func TestA09a_NothingIsWrittenBeforeTheGuestIsProtected(t *testing.T) {
 // unprotected watches the operator while it tries to write admission policies in vain, for 5 s after its first
 // attempt. It reports what the operator writes nevertheless.
 func (w *world) unprotected(since time.Time, name string) {
+	const watched = 5 * time.Second
 	var first time.Time
-	for deadline := since.Add(6 * within); time.Now().Before(deadline) &&
-		(first.IsZero() || time.Since(first) < 5*time.Second); time.Sleep(poll) {
-		for kind, o := range map[string]*unstructured.Unstructured{"NodePool": w.get(nodePoolKind, name),
-			"EC2NodeClass": w.get(nodeClassKind, name)} {
-			if o != nil {
-				w.t.Errorf("a %s is written without admission", kind)
+	// It ends by itself, or at the end of its time; first says which.
+	_ = wait.PollUntilContextTimeout(w.ctx, poll, time.Until(since.Add(6*within)), true,
+		func(context.Context) (bool, error) {
+			for kind, o := range map[string]*unstructured.Unstructured{"NodePool": w.get(nodePoolKind, name),
+				"EC2NodeClass": w.get(nodeClassKind, name)} {
+				if o != nil {
+					w.t.Errorf("a %s is written without admission", kind)
+				}
 			}
-		}
-		if ready := condition(w.get(policyKind, "default"), "Ready"); ready != nil {
-			w.t.Errorf("without admission the policy says %s", show(ready))
-		}
-		if first.IsZero() && len(w.events(w.guest, func(e cluster.Event) bool {
-			return e.User == operatorUser && e.Code == 403 && e.Resource == "validatingadmissionpolicies" &&
-				e.ReceivedAt.After(since)
-		})) > 0 {
-			first = time.Now()
-		}
-	}
+			if ready := condition(w.get(policyKind, "default"), "Ready"); ready != nil {
+				w.t.Errorf("without admission the policy says %s", show(ready))
+			}
+			if first.IsZero() && len(w.events(w.guest, func(e cluster.Event) bool {
+				return e.User == operatorUser && e.Code == 403 && e.Resource == "validatingadmissionpolicies" &&
+					e.ReceivedAt.After(since)
+			})) > 0 {
+				first = time.Now()
+			}
+			return !first.IsZero() && time.Since(first) >= watched, nil
+		})
 	if first.IsZero() {
 		w.t.Error("the operator has not tried to write an admission policy")
 	}

@@ -193,7 +193,8 @@ func TestG21_WhatANodePoolCannotChangeIsRefusedOnTheWrapper(t *testing.T) {
 		}
 	}
 	other :=
-		"{template: {spec: {requirements: [], nodeClassRef: {group: karpenter.hypershift.openshift.io, kind: OpenshiftEC2NodeClass, name: default}}}}"
+		"{template: {spec: {requirements: [], nodeClassRef: {group: karpenter.hypershift.openshift.io, kind: " +
+			"OpenshiftEC2NodeClass, name: default}}}}"
 	if err := w.try(w.cadmin, newObject(poolWrapper, "", "g21", parse(other))); !apierrors.IsInvalid(err) {
 		t.Errorf("another kind of node class is answered with %v", err)
 	}

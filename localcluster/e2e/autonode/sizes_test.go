@@ -71,7 +71,8 @@ func TestA47_OneOperatorIsSmall(t *testing.T) {
 		total += count
 	}
 	t.Logf(
-		"%d pools, %d node classes, %d claims, at rest for %s: %d MiB of memory at most, %.1f mCPU, %.3f requests/s to the management cluster (%v), in the guest %v",
+		"%d pools, %d node classes, %d claims, at rest for %s: %d MiB of memory at most, %.1f mCPU, "+
+			"%.3f requests/s to the management cluster (%v), in the guest %v",
 		size.pools, size.classes, size.claims, took.Round(time.Second), most>>20, 1000*spent.Seconds()/took.Seconds(),
 		float64(total)/took.Seconds(), asked, w.requests(w.guest, operatorUser, began))
 	const perSecond, slack = 0.03, 2 // a list and a watch that ends may fall into a short window

@@ -94,7 +94,8 @@ func TestR47_FieldsOfALaterVersionAreIgnored(t *testing.T) {
 	w.put(w.sre, newObject(crdKind, "", later.GetName(), later.Object["spec"].(object)))
 	t.Cleanup(func() { w.restoreCRD(crd) })
 	spec := parse(
-		`{later: {a: b}, nodePoolDefaults: {taints: [x], requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [a]}]}}`)
+		`{later: {a: b}, nodePoolDefaults: {taints: [x], requirements: [{key: node.kubernetes.io/instance-type, ` +
+			`operator: In, values: [a]}]}}`)
 	w.eventually("the later field to be stored", func() (bool, string) {
 		stored := field(w.policy(parse(show(spec))), "spec", "later")
 		return stored != nil, show(stored)

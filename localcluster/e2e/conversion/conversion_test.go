@@ -305,7 +305,8 @@ func (r *rig) writes() {
 		r.t.Errorf("read back as %v", before)
 	}
 	r.must("", "patch", "nodepools.v1.karpenter.sh", "new", "--type=merge", "-p",
-		`{"spec":{"hardLimits":{"nodes":3},"disruption":{"consolidateAfter":"2m","budgets":[{"nodes":"0","reasons":["Drifted"]}]},"template":{"spec":{"terminationGracePeriod":"1h"}}}}`)
+		`{"spec":{"hardLimits":{"nodes":3},"disruption":{"consolidateAfter":"2m","budgets":[{"nodes":"0",`+
+			`"reasons":["Drifted"]}]},"template":{"spec":{"terminationGracePeriod":"1h"}}}}`)
 	r.must("", "patch", "nodepools.v1beta1.karpenter.sh", "new", "--type=merge", "-p", `{"spec":{"weight":7}}`)
 	spec := fmt.Sprint(r.get("v1", "new")["spec"])
 	for _, want := range []string{"weight:7", "nodes:3", "consolidateAfter:2m", "reasons:[Drifted]",

@@ -82,12 +82,14 @@ spec:
 		},
 		oldManifestV1: strings.NewReplacer("name: fresh", "name: old", "  hardLimits: {nodes: 3}\n",
 			"  limits: {cpu: \"10\", memory: 8192Mi}\n",
-			`{consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 2m, budgets: [{nodes: "0", reasons: [Drifted]}, {nodes: "5"}]}`,
+			`{consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 2m, budgets: [{nodes: "0", reasons: `+
+				`[Drifted]}, {nodes: "5"}]}`,
 			"{consolidationPolicy: WhenEmpty, consolidateAfter: 30s}",
 			"      terminationGracePeriod: 1h\n", "").Replace(fresh),
 		freshManifestOld: strings.NewReplacer("karpenter.sh/v1\n", "karpenter.sh/v1beta1\n",
 			"  hardLimits: {nodes: 3}\n", "",
-			`{consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 2m, budgets: [{nodes: "0", reasons: [Drifted]}, {nodes: "5"}]}`,
+			`{consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 2m, budgets: [{nodes: "0", reasons: `+
+				`[Drifted]}, {nodes: "5"}]}`,
 			`{consolidationPolicy: WhenUnderutilized, expireAfter: 24h, budgets: [{nodes: "0"}, {nodes: "5"}]}`,
 			"group: karpenter.k8s.aws", "apiVersion: karpenter.k8s.aws/v1beta1",
 			"      expireAfter: 24h\n      terminationGracePeriod: 1h\n", "").Replace(fresh),
@@ -114,7 +116,8 @@ spec:
 			"spec.expireAfter": "Never", "spec.nodeClassRef.group": "karpenter.k8s.aws",
 			"spec.nodeClassRef.kind": "EC2NodeClass", "spec.kubelet": none, "spec.resources.requests.memory": "8192Mi",
 		},
-		editInV1: `{"status":{"nodeName":"a","providerID":"kwok://a","lastPodEventTime":"2026-01-02T03:04:05Z","conditions":[{"type":"Launched","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`,
+		editInV1: `{"status":{"nodeName":"a","providerID":"kwok://a","lastPodEventTime":"2026-01-02T03:04:05Z",` +
+			`"conditions":[{"type":"Launched","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`,
 		oldAfter: map[string]string{"status.nodeName": "a", "status.conditions.0.type": "Launched",
 			"status.lastPodEventTime": none, "spec.expireAfter": none, "spec.nodeClassRef.apiVersion": none,
 			"spec.kubelet.evictionSoft.memory.available": "5%"},

@@ -106,7 +106,8 @@ func (r *replicated) renews(t *testing.T) {
 	}
 	byServer, byUs := float64(goodAfter-good)/took.Seconds(), float64(l.direct.Load())/took.Seconds()
 	t.Logf(
-		"%d certificates in %s: %.0f conversions/s for the API server and %.0f/s for callers of our own, over %d new connections; %d failures",
+		"%d certificates in %s: %.0f conversions/s for the API server and %.0f/s for callers of our own, "+
+			"over %d new connections; %d failures",
 		len(l.seen), took.Round(time.Second), byServer, byUs, r.front.accepted.Load()-connections, len(l.failures)+
 			badAfter-bad)
 	if byServer+byUs < float64(wantRate) {

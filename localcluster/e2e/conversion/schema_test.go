@@ -47,7 +47,8 @@ func TestTheSchemaOfV1beta1(t *testing.T) {
 			"{evictionSoft: {memory.available: 5%}}"),
 		"kubelet reserves gpu": change("{maxPods: 20}",
 			"{kubeReserved: {gpu: '1'}}"),
-		"spec.role and spec.instanceProfile exclude each other, and one of them is need": strings.Replace(fmt.Sprintf(nodeClass, "bad", "AL2"), "role: nodes", "tags: {a: b}", 1),
+		"spec.role and spec.instanceProfile exclude each other, and one of them is need": strings.Replace(
+			fmt.Sprintf(nodeClass, "bad", "AL2"), "role: nodes", "tags: {a: b}", 1),
 	} {
 		if output, err := r.kubectl(manifest, "apply", "-f", "-"); err == nil || !strings.Contains(output, want) {
 			t.Errorf("%s\nis answered with %s\nwant %s", manifest, output, want)

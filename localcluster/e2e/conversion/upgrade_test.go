@@ -224,7 +224,8 @@ func (u *upgrade) migrated() {
 	}
 	if code, out := u.joinerctl("migrate", "storage", "--yes"); code != cli.CodeFine || !strings.Contains(out,
 		fmt.Sprintf(
-			"nodeclaims.karpenter.sh: %d rewritten; all is stored in v1\nec2nodeclasses.karpenter.k8s.aws: 0 rewritten; all is stored in v1\nnodes: %[1]d rewritten",
+			"nodeclaims.karpenter.sh: %d rewritten; all is stored in v1\n"+
+				"ec2nodeclasses.karpenter.k8s.aws: 0 rewritten; all is stored in v1\nnodes: %[1]d rewritten",
 			2*machinesOfEach)) {
 		u.t.Fatalf("storage: exit %d\n%s", code, out)
 	}

@@ -173,7 +173,8 @@ func (w *watched) happen() {
 				return err
 			}
 			if err := w.shows(ctx,
-				`karpenter_cloudprovider_errors_total{controller="nodeclaim.lifecycle",error="ThrottledError",method="Create",`); err != nil {
+				`karpenter_cloudprovider_errors_total{controller="nodeclaim.lifecycle",error="ThrottledError",`+
+					`method="Create",`); err != nil {
 				return err
 			}
 			if err := w.faults(ctx, "neverJoin: [{}]"); err != nil {

@@ -27,7 +27,8 @@ type attempt struct {
 
 func podManifest(name, spec string) string {
 	return fmt.Sprintf(
-		`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q, "namespace": "app"}, "spec": {"containers": [{"name": "main", "image": "image"}]%s}}`,
+		`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q, "namespace": "app"}, "spec": {"containers": `+
+			`[{"name": "main", "image": "image"}]%s}}`,
 		name, spec)
 }
 

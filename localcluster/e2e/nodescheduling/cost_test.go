@@ -94,7 +94,8 @@ func (g guarded) cost(t *testing.T, often int, name string, c placing.Case) {
 			continue
 		}
 		t.Logf(
-			"%-36s bound %s, p99 %s, met: %t (round %d: %d calls, mean %s); within the door p50 %s p99 %s; the API server's mean %s p99 %s; the client's p50 %s p99 %s",
+			"%-36s bound %s, p99 %s, met: %t (round %d: %d calls, mean %s); within the door p50 %s p99 %s; "+
+				"the API server's mean %s p99 %s; the client's p50 %s p99 %s",
 			name, milliseconds(limit), milliseconds(judged.quantile(share)), met, round, int(judged.count),
 			milliseconds(judged.mean()), milliseconds(own.quantile(0.5)), milliseconds(own.quantile(share)),
 			milliseconds(server.mean()), milliseconds(server.quantile(share)),

@@ -206,7 +206,8 @@ func TestN69_WhatNobodyUnderstandsHasNoEffect(t *testing.T) {
 		g.node(t, "cp1", "node-role.kubernetes.io/control-plane=")
 		g.loose(t)
 		g.says(t,
-			`{"future": {"a": [1]}, "schedulingGroups": [{"name": "ControlPlane", "mode": "Enable", "future": true, "authorizedUsers": ["group:"]}, {"name": "Gpu", "mode": "Enable"}]}`)
+			`{"future": {"a": [1]}, "schedulingGroups": [{"name": "ControlPlane", "mode": "Enable", "future": `+
+				`true, "authorizedUsers": ["group:"]}, {"name": "Gpu", "mode": "Enable"}]}`)
 		g.Eventually(t, "deny ControlPlane/NodeName", dry)
 		eventuallySees(t, "metrics", func() (string, error) { return g.Metrics(t.Context()) },
 			"node_scheduling_policy_scheduler_ignored_fields 2")

@@ -111,7 +111,8 @@ func (g guarded) openShift(t *testing.T) {
 	g.define(t, openshiftapi.Disabled)
 	eventuallySees(t, "Scheduler", func() (string, error) {
 		out, err := g.Kubectl(t.Context(),
-			`{"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"}, "spec": {"mastersSchedulable": false}}`,
+			`{"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"}, `+
+				`"spec": {"mastersSchedulable": false}}`,
 			"apply", "--server-side", "-f", "-")
 		if err != nil {
 			return err.Error(), nil // the kind may not be served yet
@@ -153,7 +154,8 @@ func (g guarded) groupsAreLive(t *testing.T) {
 	g.switches(t, switching, configv1.Disable)
 	g.Eventually(t, "allow", dry)
 	g.apply(t,
-		`{apiVersion: scheduling.joiner.sh/v1alpha1, kind: NodeSchedulingGroup, metadata: {name: controlplane}, spec: {name: ControlPlane, mode: Enable, authorizedUsers: [app/default]}}`)
+		`{apiVersion: scheduling.joiner.sh/v1alpha1, kind: NodeSchedulingGroup, metadata: {name: controlplane}, `+
+			`spec: {name: ControlPlane, mode: Enable, authorizedUsers: [app/default]}}`)
 	g.Eventually(t, "deny ControlPlane/NodeName", dry)
 	g.Eventually(t, "allow", "system:admin create pod app/- node=cp1 dry-run")
 	g.neverPasses(t, g.restartAPIServer(t)) // N60: the schema is not published at once
@@ -161,7 +163,8 @@ func (g guarded) groupsAreLive(t *testing.T) {
 		g.neverPasses(t, g.judgeAnew(t))
 	}
 	for object, refusal := range map[string]string{
-		`{metadata: {name: other}, spec: {name: ControlPlane}}`:                    "metadata.name is other: there is one object for each group",
+		`{metadata: {name: other}, spec: {name: ControlPlane}}`: "metadata.name is other: " +
+			"there is one object for each group",
 		`{metadata: {name: gpu}, spec: {name: Gpu}}`:                               "spec.name is Gpu: it must be ControlPlane",
 		`{metadata: {name: controlplane}, spec: {name: ControlPlane, mode: "On"}}`: "spec.mode is On: it must be Disable, Enable or Inform",
 	} {

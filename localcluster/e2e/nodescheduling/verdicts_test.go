@@ -169,7 +169,8 @@ func TestN64_WhatUsersRead(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		for spec, wants := range map[string][]string{
 			`, "nodeName": "cp1"`: {`Error from server (Forbidden)`,
-				`[ControlPlane/NodeName]: pod "said" in namespace "app" is not allowed on the nodes of group "ControlPlane": its nodeName is "cp1"`,
+				`[ControlPlane/NodeName]: pod "said" in namespace "app" is not allowed on the nodes of group ` +
+					`"ControlPlane": its nodeName is "cp1"`,
 				`User "alice" is not authorized`, `namespace "app" is not authorized`,
 				`add "alice" and "app/default" to authorizedUsers`},
 			`, "tolerations": [{"operator": "Exists"}]`: {`[ControlPlane/Toleration]`,
@@ -204,7 +205,8 @@ func TestWhatAuditorsAndMetricsSee(t *testing.T) {
 			annotation("pod-authorized", "false"), annotation("reason", "NodeName"))
 		counted := func(decision, dryRun, mode string) string {
 			return fmt.Sprintf(
-				`node_scheduling_policy_decisions_total{decision=%q,dry_run=%q,group="ControlPlane",mode=%q,reason="NodeName",resource="pods"}`,
+				`node_scheduling_policy_decisions_total{decision=%q,dry_run=%q,group="ControlPlane",mode=%q,`+
+					`reason="NodeName",resource="pods"}`,
 				decision, dryRun, mode)
 		}
 		eventuallySees(t, "metrics", func() (string, error) { return g.Metrics(t.Context()) },

@@ -87,7 +87,8 @@ func (g *Guarded) Set(t *testing.T, mode configv1.GroupMode, users ...string) {
 	t.Helper()
 	err := g.Apply(t.Context(),
 		fmt.Sprintf(
-			"apiVersion: config.openshift.io/v1\nkind: Scheduler\nmetadata: {name: %s}\nspec: {schedulingGroups: [{name: %s, mode: %q, authorizedUsers: [%s]}]}\n",
+			"apiVersion: config.openshift.io/v1\nkind: Scheduler\nmetadata: {name: %s}\n"+
+				"spec: {schedulingGroups: [{name: %s, mode: %q, authorizedUsers: [%s]}]}\n",
 			configv1.SchedulerName, configv1.ControlPlane, mode, strings.Join(users, ", ")))
 	if err != nil {
 		t.Fatal(err)

@@ -74,6 +74,7 @@ func File(t *testing.T, content string) string {
 func Kubeconfig(t *testing.T, server string) string {
 	t.Helper()
 	return File(t,
-		"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: '"+
+		"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\n"+
+			"clusters: [{name: c, cluster: {server: '"+
 			server+"'}}]\n")
 }

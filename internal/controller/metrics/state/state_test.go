@@ -148,12 +148,16 @@ func TestK09_SeriesOfNodesAndPods(t *testing.T) {
 		"karpenter_scheduler_unfinished_work_seconds{": {"controller=provisioner,scheduling_id=} 5"},
 		"karpenter_pods_state{": {
 			where +
-				"name=agent,namespace=x,node=n,nodepool=p,owner=/apis/apps/v1/namespaces/x/daemonsets/web,phase=Running,ready=true,scheduled=true,zone=a} 1",
+				"name=agent,namespace=x,node=n,nodepool=p,owner=/apis/apps/v1/namespaces/x/daemonsets/web," +
+				"phase=Running,ready=true,scheduled=true,zone=a} 1",
 			where +
-				"name=done,namespace=x,node=n,nodepool=p,owner=/apis/apps/v1/namespaces/x/jobs/web,phase=Succeeded,ready=true,scheduled=true,zone=a} 1",
+				"name=done,namespace=x,node=n,nodepool=p,owner=/apis/apps/v1/namespaces/x/jobs/web,phase=Succeeded," +
+				"ready=true,scheduled=true,zone=a} 1",
 			where +
-				"name=web,namespace=x,node=n,nodepool=p,owner=/apis/apps/v1/namespaces/x/replicasets/web,phase=Running,ready=true,scheduled=true,zone=a} 1",
-			"arch=,capacity_type=,instance_type=,managed=false,name=later,namespace=x,node=,nodepool=,owner=/apis/apps/v1/namespaces/x/replicasets/web," +
+				"name=web,namespace=x,node=n,nodepool=p,owner=/apis/apps/v1/namespaces/x/replicasets/web," +
+				"phase=Running,ready=true,scheduled=true,zone=a} 1",
+			"arch=,capacity_type=,instance_type=,managed=false,name=later,namespace=x,node=,nodepool=," +
+				"owner=/apis/apps/v1/namespaces/x/replicasets/web," +
 				"phase=Pending,ready=false,scheduled=false,zone=} 1"},
 		"karpenter_pods_unbound_time_seconds{": {
 			"dynamic_resources=false,name=later,namespace=x} 20",
@@ -192,7 +196,8 @@ func TestK10_ConditionsAsTheyStand(t *testing.T) {
 		"operator_nodeclaim_termination_current_time_seconds{" + class +
 			"k,karpenter_sh_nodepool=p,name=c,namespace=} 10",
 		"operator_status_condition_count{group=karpenter.sh,kind=NodeClaim,name=c,namespace=,reason=Launched,status=True,type=Launched} 1",
-		"operator_status_condition_current_status_seconds{group=karpenter.sh,kind=NodeClaim,name=c,namespace=,reason=Launched,status=True,type=Launched} 80",
+		"operator_status_condition_current_status_seconds{group=karpenter.sh,kind=NodeClaim,name=c,namespace=," +
+			"reason=Launched,status=True,type=Launched} 80",
 		"operator_termination_current_time_seconds{group=karpenter.sh,kind=NodeClaim,name=c,namespace=} 10",
 	}
 	if !slices.Equal(got, want) {

@@ -145,7 +145,8 @@ func TestAL2023KeepsTheUsersParts(t *testing.T) {
 	t.Parallel()
 	const config = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      maxPods: 7\n"
 	const script = "#!/bin/bash\necho \"hello\"\n"
-	const several = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: text/x-shellscript; charset=\"us-ascii\"\n\n" +
+	const several = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\n" +
+		"Content-Type: text/x-shellscript; charset=\"us-ascii\"\n\n" +
 		script + "\n--B\nContent-Type: application/node.eks.aws\n\n---\n" + config +
 		"--B\nContent-Type: text/cloud-config\n\npackages: [jq]\n\n--B--\n"
 	for name, row := range map[string]struct {
@@ -204,7 +205,8 @@ func TestAL2023NamesWhatItCannotRead(t *testing.T) {
 		},
 		"empty": {"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B--\n", "without parts"},
 		"part": {
-			"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: application/node.eks.aws\n\nkind: Pod\n\n--B--\n",
+			"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\n" +
+				"Content-Type: application/node.eks.aws\n\nkind: Pod\n\n--B--\n",
 			"spec.userData, part 1, line 1: its kind is not NodeConfig",
 		},
 	} {

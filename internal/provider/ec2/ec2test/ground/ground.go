@@ -201,7 +201,8 @@ func (g *Ground) removeImage(ctx context.Context) error {
 }
 
 func (g *Ground) makeProfile(ctx context.Context) error {
-	const trust = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`
+	const trust = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": ` +
+		`"ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`
 	name := "joiner-test-" + g.Cluster
 	if _, err := g.iam.CreateRole(ctx,
 		&iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: aws.String(trust)}); err != nil {
