@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine"
@@ -159,10 +160,15 @@ func (g *generator) workloads() {
 		if own.chance(0.25) {
 			args = append(args, "disk="+of(&own, "late", "late", "zone-a", "zone-b"))
 		}
+		if own = newDice(g.script.Seed, "clings", name); own.chance(0.1) && !slices.ContainsFunc(args, isDisk) {
+			args = append(args, "clings")
+		}
 		g.apps = append(g.apps, name)
 		g.add(d.between(0, 20*time.Second), "workload", args...)
 	}
 }
+
+func isDisk(arg string) bool { return strings.HasPrefix(arg, "disk=") }
 
 // event adds an action of users, clouds or machines.
 func (g *generator) event() {

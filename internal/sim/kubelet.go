@@ -124,10 +124,20 @@ func (c *cluster) heardPod(pod *corev1.Pod, e apiserver.Event) {
 	if old == nil || old.Spec.NodeName == "" {
 		c.world.after(d.between(time.Second, 4*time.Second), func() { c.startPod(pod.Name, pod.UID) })
 	}
-	if pod.DeletionTimestamp != nil && (old == nil || old.DeletionTimestamp == nil) {
+	if pod.DeletionTimestamp != nil && (old == nil || old.DeletionTimestamp == nil) && !c.clings(pod) {
 		grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
 		c.world.after(d.between(100*time.Millisecond, max(grace, time.Second)), func() { c.endPod(pod.Name, pod.UID) })
 	}
+}
+
+// clings reports whether no kubelet ends the pod, though it is asked to.
+func (c *cluster) clings(pod *corev1.Pod) bool {
+	l := c.workloads[pod.Labels[appLabel]]
+	if l == nil || !l.clings {
+		return false
+	}
+	d := newDice(c.world.script.Seed, "clings", pod.Name)
+	return d.chance(0.8)
 }
 
 // podOf returns a pod if it is still the same one, otherwise nil.

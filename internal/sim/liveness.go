@@ -185,7 +185,7 @@ func (w *World) drifted() string {
 func (w *World) idle() string {
 	used := map[string]bool{}
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
-		if pod := o.(*corev1.Pod); !isDaemon(pod) {
+		if pod := o.(*corev1.Pod); !isDaemon(pod) && !(pod.DeletionTimestamp != nil && w.cluster.clings(pod)) {
 			used[pod.Spec.NodeName] = true
 		}
 	})

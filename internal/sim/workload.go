@@ -28,6 +28,7 @@ type workload struct {
 	cpu, mem resource.Quantity
 	tied     bonds
 	protect  bool // karpenter.sh/do-not-disrupt
+	clings   bool // kubelets never end some of its pods
 	grace    time.Duration
 	wants    arguments // see wants
 	disk     string    // see diskOf

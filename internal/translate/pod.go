@@ -44,6 +44,19 @@ func Reschedulable(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet", "apps") != ""
 }
 
+// StuckAfter is how long after its grace period a pod that is ending counts as stuck: its kubelet does not answer, or
+// something else holds it, and waiting does not help.
+const StuckAfter = time.Minute
+
+// StuckFrom returns from when on a pod that is ending counts as stuck. No node stays for such a pod. It returns false
+// for a pod that is not ending, and for one of a StatefulSet: its successor comes only when it is gone (P-01).
+func StuckFrom(pod *corev1.Pod) (time.Time, bool) {
+	if pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet", "apps") != "" {
+		return time.Time{}, false
+	}
+	return pod.DeletionTimestamp.Add(StuckAfter), true // the time of deletion includes the grace period
+}
+
 // Placed reports whether a pod has or had a node and is neither a daemon nor static.
 func Placed(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && !ownedByNode(pod) && daemonOf(pod) == ""
@@ -125,7 +138,8 @@ func Pod(space *resources.Space, pod *corev1.Pod, now time.Time) (*cluster.Pod, 
 		result.Priority = *pod.Spec.Priority
 	}
 	result.DeletionCost = deletionCost(pod)
-	result.Fixed = result.Daemon != "" || ownedByNode(pod) || Finished(pod)
+	stuckFrom, ending := StuckFrom(pod)
+	result.Fixed = result.Daemon != "" || ownedByNode(pod) || Finished(pod) || ending && !now.Before(stuckFrom)
 	err := errors.Join(shapeErr, protectErr)
 	if err != nil {
 		err = fmt.Errorf("pod %s: %w", result.Ref(), err)

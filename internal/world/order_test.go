@@ -290,7 +290,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		counts := []int{len(s.pods), len(s.nodes), len(s.claims), len(s.pools), len(s.others), len(s.daemons),
 			len(s.loads), len(s.usage), len(s.namespaces), len(s.links.claimsByNode), len(s.links.claimsByProvider),
 			len(s.links.nodesByProvider), len(s.promised),
-			len(s.protected), len(s.nominations.byPod), len(s.nominations.byTarget), s.shapes.Len(),
+			len(s.protected), len(s.ending), len(s.nominations.byPod), len(s.nominations.byTarget), s.shapes.Len(),
 			len(s.machines.gone),
 			len(s.machines.added), len(s.volumes.known.Claims), len(s.volumes.known.Volumes),
 			len(s.volumes.known.Classes),

@@ -29,6 +29,7 @@ type podEntry struct {
 	size      string       // its key in admission.sizes, "" for none
 	// protected is the Unix second in which the pod's do-not-disrupt ends: 0 for none, cluster.Never for no end.
 	protected int64
+	stuckFrom time.Time    // when it counts as stuck, if it is ending; else zero
 	pending   *cluster.Pod // the value that stands in Store.pending; nil for none
 	repelling *cluster.Pod // the value that stands in Store.repelling; nil for none
 	expected  expectation
@@ -58,6 +59,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	}
 	e.sighting = fresh
 	delete(s.protected, key)
+	delete(s.ending, key)
 	s.linkDaemon(e, pod)
 	if translate.Finished(pod) {
 		e.waiting, e.untried, e.movable, e.protected = false, false, false, 0
@@ -77,6 +79,10 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	if value.DoNotDisrupt && e.protected != cluster.Never {
 		s.protected[key] = struct{}{}
 		s.wakeAt(time.Unix(e.protected, 0))
+	}
+	if from, ending := translate.StuckFrom(pod); ending && !value.Fixed {
+		e.stuckFrom, s.ending[key] = from, struct{}{}
+		s.wakeAt(from)
 	}
 	value.Promised = s.promisedFor(value)
 	s.heardOfBinding(e, value)
@@ -113,6 +119,7 @@ func (s *Store) forgetPod(key podKey, e *podEntry) {
 	s.nominations.drop(e.uid)
 	delete(s.passing, e)
 	delete(s.protected, key)
+	delete(s.ending, key)
 	delete(s.pods, key)
 }
 

@@ -170,8 +170,8 @@ func (s *Store) wakeAt(at time.Time) {
 	}
 }
 
-// expire applies what changes by time alone, such as promises and nominations that have run out, and protections of
-// pods that have ended.
+// expire applies what changes by time alone: promises, nominations and protections of pods that have run out, and pods
+// that nobody has ended.
 func (s *Store) expire(now time.Time) {
 	if s.wake.IsZero() || now.Before(s.wake) {
 		return
@@ -206,5 +206,19 @@ func (s *Store) expire(now time.Time) {
 		}
 		delete(s.protected, key)
 		s.derivePod(e, func(pod *cluster.Pod) { pod.DoNotDisrupt = false })
+	}
+	s.expireEnding(now)
+}
+
+// expireEnding notes which pods that are ending count as stuck now: no node stays for them any longer.
+func (s *Store) expireEnding(now time.Time) {
+	for key := range s.ending {
+		e := s.pods[key]
+		if now.Before(e.stuckFrom) {
+			s.wakeAt(e.stuckFrom)
+			continue
+		}
+		delete(s.ending, key)
+		s.derivePod(e, func(pod *cluster.Pod) { pod.Fixed = true })
 	}
 }

@@ -235,6 +235,37 @@ func TestPodsOfADeletingNodeAreNominated(t *testing.T) {
 	}
 }
 
+// D-03: a pod that nobody ends keeps its node for a minute after its grace period, then no longer. One of a
+// StatefulSet does as long as it is there, since its successor waits for it.
+func TestAPodThatNobodyEndsKeepsNoNode(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		owner string
+		keeps bool // for ever
+	}{{"ReplicaSet", false}, {"StatefulSet", true}} {
+		clock := newClock()
+		s := clock.store()
+		pod := testPod("web", "u1", 1, "n1")
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: c.owner, Name: "web"}}
+		pod.DeletionTimestamp = &metav1.Time{Time: clock.now.Add(30 * time.Second)} // its grace period is included
+		_ = s.Apply(pod)
+		_ = s.Apply(testNode("n1", "nu1", 2, ""))
+		fixed := func() bool { return s.Snapshot().Nodes[0].Pods[0].Fixed }
+		clock.now = clock.now.Add(89 * time.Second)
+		if fixed() {
+			t.Errorf("%s: the pod counts as stuck within a minute of its grace period", c.owner)
+		}
+		version := s.Snapshot().Version
+		clock.now = clock.now.Add(time.Second)
+		if fixed() == c.keeps {
+			t.Errorf("%s: a minute after its grace period the pod is stuck: %t", c.owner, fixed())
+		}
+		if changed := s.Snapshot().Version != version; changed == c.keeps {
+			t.Errorf("%s: the snapshot has a new version: %t", c.owner, changed)
+		}
+	}
+}
+
 func TestProtectionOfAPodEndsByItself(t *testing.T) { // V-15
 	t.Parallel()
 	c := newClock()

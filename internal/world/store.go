@@ -129,6 +129,7 @@ type Store struct {
 	onBinding   func(expected bool)
 	promised    map[string]struct{}    // claims that no watch has shown yet
 	protected   map[podKey]struct{}    // pods whose do-not-disrupt ends
+	ending      map[podKey]struct{}    // pods that are ending and do not count as stuck yet
 	passing     map[*podEntry]struct{} // pods that were passed over
 	lastBound   time.Time              // when kube-scheduler was last seen to bind a pod
 	// claimsUnknown is why the hard limit of the whole cluster is unknown; "" when it is known.
@@ -178,7 +179,8 @@ func New(config Config) *Store {
 		devices: newDeviceObjects(config.Devices),
 		loads:   map[string]*load{}, usage: map[string]usage{},
 		untried: newUntried(), namespaces: map[string]*sighting{}, nominations: newNominations(),
-		promised: map[string]struct{}{}, protected: map[podKey]struct{}{}, passing: map[*podEntry]struct{}{},
+		promised: map[string]struct{}{}, protected: map[podKey]struct{}{}, ending: map[podKey]struct{}{},
+		passing:  map[*podEntry]struct{}{},
 		machines: newOrdered(compareNodes), poolValues: newOrdered(comparePools),
 		pending: newOrdered(comparePods), repelling: newOrdered(comparePods),
 		stalePools: map[string]struct{}{}, namespaceLabels: map[string]map[string]string{},

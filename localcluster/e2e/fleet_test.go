@@ -18,9 +18,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
-	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
@@ -65,7 +65,9 @@ type fleet struct {
 	running  map[string]bool // guarded pods that run
 	least    int             // fewest guarded pods since all ran
 	launched int
-	rolling  bool // budgets are checked
+	rolling  bool // guarded pods are counted
+	moments  []budgetMoment
+	since    uint64 // revision from which budgets are checked
 	curve    []string
 	told     int // bytes of joiner's log that decisions has read
 }
@@ -76,6 +78,11 @@ func newFleet(t *testing.T) *fleet {
 	f := &fleet{testRig: newRig(t, wholeLog), claims: map[string]claimState{}, running: map[string]bool{},
 		changed: time.Now()}
 	f.follow(claimResource, "", f.takeClaim)
+	f.follow(nodeResource, "", func(kind watch.EventType, node *unstructured.Unstructured) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.takeMoment(kind, nodeResource, node)
+	})
 	f.follow(podResource, "app=guarded", f.takePod)
 	return f
 }
@@ -83,19 +90,14 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) takeClaim(kind watch.EventType, object *unstructured.Unstructured) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.takeMoment(kind, claimResource, object)
 	before, known := f.claims[object.GetName()]
 	if kind == watch.Deleted {
 		delete(f.claims, object.GetName())
 		f.changed = time.Now()
 		return
 	}
-	var claim karpenterv1.NodeClaim
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &claim); err != nil {
-		f.t.Errorf("reading NodeClaim %s: %v", object.GetName(), err)
-	}
-	reason, _, _ := conditionOf(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
-	now := claimState{going: claim.DeletionTimestamp != nil || reason == "True",
-		old: claim.Labels["generation"] != "two"}
+	now := claimState{going: going(object), old: object.GetLabels()["generation"] != "two"}
 	f.claims[object.GetName()] = now
 	if !known {
 		f.launched++
@@ -103,15 +105,17 @@ func (f *fleet) takeClaim(kind watch.EventType, object *unstructured.Unstructure
 	if !known || now.going != before.going {
 		f.changed = time.Now()
 	}
-	going := 0
-	for _, c := range f.claims {
-		if c.going {
-			going++
-		}
+}
+
+// takeMoment notes what budgets depend on, for the judgement at the end of the test. f.mu is held.
+func (f *fleet) takeMoment(kind watch.EventType, resource schema.GroupVersionResource,
+	object *unstructured.Unstructured) {
+	m, err := budgetOf(kind, resource, object)
+	if err != nil {
+		f.t.Error(err)
+		return
 	}
-	if most := (len(f.claims)*fleetBudget + 99) / 100; f.rolling && now.going && !before.going && going > most {
-		f.t.Errorf("%d of %d nodes are going; the budget of %d %% allows %d", going, len(f.claims), fleetBudget, most)
-	}
+	f.moments = append(f.moments, m)
 }
 
 func (f *fleet) takePod(kind watch.EventType, object *unstructured.Unstructured) {
@@ -308,6 +312,9 @@ func (f *fleet) live(n, kills int) float64 {
 	f.t.Logf("%d pods on %d nodes after %.0f s, launched %d", 5*n+guarded, len(f.claims), time.Since(start).Seconds(),
 		f.launched)
 	f.launched, f.rolling, f.least = 0, true, len(f.running)
+	for _, m := range f.moments {
+		f.since = max(f.since, m.revision)
+	}
 	f.mu.Unlock()
 
 	start = time.Now()
@@ -350,6 +357,9 @@ func (f *fleet) live(n, kills int) float64 {
 			"killed %d times in all; at least %d of %d guarded pods ran; decided: %s\n%s",
 		took.Seconds(), len(f.claims), f.launched, price, killed, f.least, guarded, f.decisions(),
 		strings.Join(f.curve, "\n"))
+	for _, line := range overBudget(f.moments, f.since, fleetBudget) {
+		f.t.Error(line)
+	}
 	if f.least < guardedLeast {
 		f.t.Errorf("%d guarded pods ran; the PodDisruptionBudget asks for %d", f.least, guardedLeast)
 	}

@@ -28,10 +28,12 @@ type latePost struct {
 	// by pool: creates that still pass; other pools hold nothing
 	pass    map[string]int
 	letters map[string]map[string]*http.Request // by pool and claim: the first create of each name
+	arrived map[string]bool                     // names of claims that were delivered: their creates pass
 }
 
 func newLatePost(heard func()) *latePost {
-	return &latePost{heard: heard, pass: map[string]int{}, letters: map[string]map[string]*http.Request{}}
+	return &latePost{heard: heard, pass: map[string]int{}, letters: map[string]map[string]*http.Request{},
+		arrived: map[string]bool{}}
 }
 
 // through makes the transport use next, and returns it.
@@ -90,6 +92,8 @@ func (l *latePost) holds(pool, name string, request *http.Request, body []byte) 
 	pass, here := l.pass[pool]
 	letters := l.letters[pool]
 	switch {
+	case l.arrived[name]:
+		return false
 	case letters[name] != nil: // a retry; only deliver lets it land, even when the pool is open
 	case !here:
 		return false
@@ -119,5 +123,8 @@ func (l *latePost) deliver(t *testing.T, pool string, names ...string) {
 		if response.StatusCode != http.StatusCreated {
 			t.Fatalf("creating %s late: %s, want it created\n%s %v", name, response.Status, body, err)
 		}
+		l.mu.Lock()
+		l.arrived[name] = true
+		l.mu.Unlock()
 	}
 }

@@ -24,6 +24,7 @@ const (
 // passage is when pods of a pool began to end, and when one was last seen ending.
 type passage struct {
 	since, last time.Time
+	interrupted bool // none was ending when we looked last
 }
 
 // holds reports whether to wait for the pool.
@@ -35,19 +36,24 @@ func (p passage) holds(now time.Time) bool {
 func (m *memory) passingIn(s *cluster.Snapshot, now time.Time) map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	ending := map[string]bool{}
 	for _, node := range s.Nodes {
-		if node.Claim == "" || node.Deleting || node.Disrupting || !slices.ContainsFunc(node.Pods, isEnding) {
-			continue
+		if node.Claim != "" && !node.Deleting && !node.Disrupting && slices.ContainsFunc(node.Pods, isEnding) {
+			ending[node.Pool] = true
 		}
-		p := m.passing[node.Pool]
-		if now.Sub(p.last) >= calmAfter {
-			p.since = now
+	}
+	for pool := range ending {
+		p, known := m.passing[pool]
+		if !known || p.interrupted && now.Sub(p.last) >= calmAfter {
+			p = passage{since: now}
 		}
-		p.last = now
-		m.passing[node.Pool] = p
+		p.last, p.interrupted = now, false
+		m.passing[pool] = p
 	}
 	var held map[string]bool
 	for pool, p := range m.passing {
+		p.interrupted = !ending[pool]
+		m.passing[pool] = p
 		switch {
 		case p.holds(now):
 			if held == nil {

@@ -72,16 +72,34 @@ func TestNothingIsReplacedWhileAWorkloadShrinks(t *testing.T) {
 	}
 }
 
-// D-15: a pod that never ends holds nothing up for more than two minutes.
+// D-15: a pod that never ends holds nothing up for more than two minutes, however seldom the controller looks.
 func TestAPodThatNeverEndsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	r := shrinking(t)
-	for passed := time.Duration(0); passed <= 2*time.Minute; passed += 2 * time.Second {
-		r.reconcile(t)
-		if marked, _ := r.state(t); (len(marked) > 0) != (passed >= 2*time.Minute) {
-			t.Fatalf("marked %v after %s", marked, passed)
+	for _, every := range []time.Duration{2 * time.Second, 6 * time.Second, time.Minute} {
+		r := shrinking(t)
+		for passed := time.Duration(0); passed <= 2*time.Minute; passed += every {
+			r.reconcile(t)
+			if marked, _ := r.state(t); (len(marked) > 0) != (passed >= 2*time.Minute) {
+				t.Fatalf("looking every %s: marked %v after %s", every, marked, passed)
+			}
+			r.clock.Advance(every)
+			r.sync(t)
 		}
-		r.clock.Advance(2 * time.Second)
-		r.sync(t)
+	}
+}
+
+// D-15: pods that end after a calm time are waited for anew.
+func TestAWorkloadThatShrinksLaterIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := shrinking(t)
+	r.reconcile(t)
+	r.end(t, "on-b", true)
+	r.reconcile(t) // nothing is ending now
+	r.clock.Advance(3 * time.Minute)
+	r.create(t, podAsking("later", "b", "100m"))
+	r.end(t, "later", false)
+	r.reconcile(t)
+	if marked, _ := r.state(t); len(marked) > 0 {
+		t.Fatalf("marked %v while a pod ends, three minutes after the one before", marked)
 	}
 }

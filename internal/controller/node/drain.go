@@ -46,10 +46,6 @@ const (
 // criticalPriority is the lowest priority that Kubernetes counts as critical to the system.
 const criticalPriority = 2_000_000_000
 
-// stuckAfter is how long after its grace period a pod counts as stuck: its kubelet does not answer, and waiting does
-// not help.
-const stuckAfter = time.Minute
-
 // planDrain decides what happens to the pods of a node at now. due is the node's deadline if limited is true.
 func planDrain(pods []corev1.Pod, now, due time.Time, limited bool) drainPlan {
 	var plan drainPlan
@@ -114,7 +110,7 @@ func mustLeave(pod *corev1.Pod, now time.Time) bool {
 	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
 		return false
 	}
-	if pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > stuckAfter {
+	if pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > translate.StuckAfter {
 		return false
 	}
 	return !toleratesDisruption(pod)

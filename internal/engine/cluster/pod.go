@@ -31,7 +31,8 @@ type Pod struct {
 	Kept string
 	// Daemon is set for pods of a DaemonSet: the namespace/name of it.
 	Daemon string
-	// Fixed is set for pods that are never placed anew when their node goes: daemons, static and finished pods.
+	// Fixed is set for pods that are never placed anew when their node goes, and that keep no node: daemons, static
+	// and finished pods, and those that nobody ends (translate.StuckFrom).
 	Fixed bool
 	// DoNotDisrupt is set while an annotation forbids voluntary disruption of the pod's node (V-15).
 	DoNotDisrupt bool
