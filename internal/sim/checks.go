@@ -61,6 +61,7 @@ type checks struct {
 	counted  counted
 	brought  map[string]int                // by launch: how many machines it ever brought
 	intended map[string]map[types.UID]bool // by launch: claims that ever named it
+	forced   map[string]bool               // by name: nodes that users deleted without our finalizer
 }
 
 func newChecks(w *World) checks {
@@ -68,7 +69,7 @@ func newChecks(w *World) checks {
 		machines: map[string]*cloud.Machine{}, launched: map[string]*replica{}, made: map[types.UID]*replica{},
 		graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{},
 		limits: map[string][]limitSpan{}, moved: map[string]time.Duration{}, counted: newCounted(),
-		brought: map[string]int{}, intended: map[string]map[types.UID]bool{}}
+		brought: map[string]int{}, intended: map[string]map[types.UID]bool{}, forced: map[string]bool{}}
 }
 
 // hardLimit returns a pool's hard limit on nodes.
@@ -117,6 +118,11 @@ func (w *World) check(e apiserver.Event) {
 		}
 	case *corev1.ConfigMap:
 		w.noteTable(e, object)
+	case *corev1.Node:
+		// a user took our finalizer off the node and then deleted it: nobody can drain it
+		if e.Type == apiserver.Deleted && w.actor == nil && e.Old.GetDeletionTimestamp() == nil {
+			w.checks.forced[object.Name] = true
+		}
 	case *corev1.Pod:
 		old, _ := e.Old.(*corev1.Pod)
 		if w.actor != nil && old != nil && old.DeletionTimestamp == nil && object.DeletionTimestamp != nil {
@@ -256,8 +262,8 @@ func (w *World) checkEnd(m *cloud.Machine) {
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
 		at, seen := w.actor.line.replica.known.bound[pod.UID]
-		if pod.Spec.NodeName != m.Node.Name || pod.DeletionTimestamp != nil || !seen || at >= w.actor.since ||
-			pod.Status.Phase != corev1.PodRunning ||
+		if pod.Spec.NodeName != m.Node.Name || w.checks.forced[m.Node.Name] || pod.DeletionTimestamp != nil || !seen ||
+			at >= w.actor.since || pod.Status.Phase != corev1.PodRunning ||
 			toleratesAll(pod) {
 			return
 		}

@@ -34,6 +34,7 @@ func Generate(seed uint64) Script {
 	g.daemons()
 	g.limits()
 	g.belongs()
+	g.meddling()
 	g.relists()
 	g.buffers()
 	g.keeps()

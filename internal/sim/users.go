@@ -50,6 +50,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, limitVerbs())
 	maps.Copy(all, orderVerbs())
 	maps.Copy(all, belongVerbs())
+	maps.Copy(all, meddleVerbs())
 	maps.Copy(all, relistVerbs())
 	maps.Copy(all, bufferVerbs())
 	maps.Copy(all, keepVerbs())

@@ -284,6 +284,9 @@ func (c *Controller) advance(ctx context.Context, w *work) error {
 	if err := c.register(ctx, w); err != nil {
 		return err
 	}
+	if err := c.keepMarks(ctx, w); err != nil {
+		return err
+	}
 	if err := c.initialize(ctx, w); err != nil {
 		return err
 	}

@@ -60,6 +60,10 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 	}
 	if node != nil && !gone {
 		// its end wakes this claim again, if the watch shows it
+		w.node = node
+		if err := c.keepMarks(ctx, w); err != nil { // without our finalizer it would go undrained
+			return reconcile.Result{}, err
+		}
 		return reconcile.Result{RequeueAfter: w.again}, c.deleteNode(ctx, node)
 	}
 	if !gone {

@@ -22,14 +22,11 @@ import (
 // initialize marks the node as fit for pods (P-30). It must be ready and offer every resource that the claim requests.
 // Its startup taints and a new node's passing taints must be gone.
 func (c *Controller) initialize(ctx context.Context, w *work) error {
-	if !w.is(karpenterv1.ConditionTypeRegistered) {
+	if w.is(karpenterv1.ConditionTypeInitialized) || !w.is(karpenterv1.ConditionTypeRegistered) {
 		return nil
 	}
 	if w.node == nil || w.node.DeletionTimestamp != nil {
 		return nil // the node is gone; finalization or garbage collection will see that
-	}
-	if w.is(karpenterv1.ConditionTypeInitialized) {
-		return c.keepInitialized(ctx, w)
 	}
 	if reason := lacking(w.node, w.claim); reason != "" {
 		c.lack(w, reason)
@@ -42,8 +39,13 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 		}
 		return err
 	}
-	if err := c.markInitialized(ctx, w); err != nil {
-		return err
+	if w.node.Labels[karpenterv1.NodeInitializedLabelKey] != "true" {
+		before := w.node
+		w.node = before.DeepCopy()
+		w.node.Labels = with(w.node.Labels, map[string]string{karpenterv1.NodeInitializedLabelKey: "true"})
+		if err := c.config.Client.Patch(ctx, w.node, patch.Node(before, w.node)); err != nil {
+			return fmt.Errorf("marking node %s as initialized: %w", w.node.Name, err)
+		}
 	}
 	c.set(w, condition.True(karpenterv1.ConditionTypeInitialized, "Initialized", ""))
 	w.fresh = true
@@ -53,29 +55,6 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 			translate.PoolOf(w.claim))
 	})
 	return nil
-}
-
-// markInitialized sets the label by which planning knows an initialized node.
-func (c *Controller) markInitialized(ctx context.Context, w *work) error {
-	if w.node.Labels[karpenterv1.NodeInitializedLabelKey] == "true" {
-		return nil
-	}
-	before := w.node
-	w.node = before.DeepCopy()
-	w.node.Labels = with(w.node.Labels, map[string]string{karpenterv1.NodeInitializedLabelKey: "true"})
-	if err := c.config.Client.Patch(ctx, w.node, patch.Node(before, w.node)); err != nil {
-		return fmt.Errorf("marking node %s as initialized: %w", w.node.Name, err)
-	}
-	return nil
-}
-
-// keepInitialized restores the label if somebody took it off, such as a second leader that still knew of a reboot.
-// Without it the node would count as on its way for ever. While the node reboots, the label is off on purpose.
-func (c *Controller) keepInitialized(ctx context.Context, w *work) error {
-	if reboots(w.claim) {
-		return nil
-	}
-	return client.IgnoreNotFound(c.markInitialized(ctx, w))
 }
 
 // driverPause is the delay until a claim whose node lacks a CSI driver is checked again.

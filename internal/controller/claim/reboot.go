@@ -39,14 +39,11 @@ func reboots(claim *karpenterv1.NodeClaim) bool {
 //     replaces it if it is still unhealthy. If it is not ready, the claim is given up.
 func (c *Controller) endReboot(ctx context.Context, w *work) (gone bool, err error) {
 	known, found := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
-	if !found {
-		return false, nil
-	}
 	if w.node, err = c.nodeOf(ctx, w.claim); err != nil || w.node == nil {
 		return false, err // without a node, others decide
 	}
-	if known.Status != metav1.ConditionTrue {
-		return false, c.unfence(ctx, w) // of a reboot that was withdrawn or not accepted
+	if !found || known.Status != metav1.ConditionTrue {
+		return false, c.unfence(ctx, w) // of a reboot that was withdrawn or not accepted, or of somebody else
 	}
 	old, asked := w.claim.Annotations[karpenterv1.RebootPreBootIDAnnotationKey]
 	issued := known.Reason != karpenterv1.ReasonRebootRequested

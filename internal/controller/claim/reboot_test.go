@@ -231,29 +231,3 @@ func TestK49_ARebootThatDoesNotComeOpensTheNode(t *testing.T) {
 		}
 	}
 }
-
-// K-49, D-09: a second leader with an old picture may take the label of an initialized node off after the reboot has
-// ended. It comes back, so that the node does not count as on its way for ever. While the node reboots, it stays off.
-func TestTheLabelOfAnInitializedNodeComesBack(t *testing.T) {
-	t.Parallel()
-	for _, ongoing := range []bool{false, true} {
-		c1 := newClaim()
-		c1.Spec.StartupTaints = nil
-		r := newRig(t, c1, joined())
-		r.config.Reboots, r.config.Fleet = true, fleet.New(rebooting{r.cloud})
-		r.step = claim.New(r.config)
-		r.reconcile(t)
-		r.makeReady(t)
-		r.reconcile(t)
-		if ongoing {
-			reboots(t, r, karpenterv1.ReasonRebootRequested)
-		}
-		node := r.node(t)
-		delete(node.Labels, karpenterv1.NodeInitializedLabelKey)
-		r.put(t, node)
-		r.reconcile(t)
-		if _, labelled := r.node(t).Labels[karpenterv1.NodeInitializedLabelKey]; labelled == ongoing {
-			t.Errorf("rebooting %t: the node has the label: %t", ongoing, labelled)
-		}
-	}
-}

@@ -10,10 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
@@ -139,7 +137,6 @@ func (c *Controller) beforeOpening(ctx context.Context, w *work, node *corev1.No
 // adopt makes the node ours. It keeps what the node has beyond the claim.
 func adopt(node *corev1.Node, claim *karpenterv1.NodeClaim) {
 	node.Labels = with(node.Labels, claim.Labels)
-	node.Labels[karpenterv1.NodeRegisteredLabelKey] = "true"
 	if pool := translate.PoolOf(claim); pool != "" {
 		node.Labels[karpenterv1.NodePoolLabelKey] = pool
 	}
@@ -147,14 +144,7 @@ func adopt(node *corev1.Node, claim *karpenterv1.NodeClaim) {
 		node.Labels[fleet.ClassLabel(schema.GroupKind{Group: class.Group, Kind: class.Kind})] = class.Name
 	}
 	node.Annotations = with(node.Annotations, claim.Annotations)
-	controllerutil.AddFinalizer(node, karpenterv1.TerminationFinalizer)
-	if !slices.ContainsFunc(node.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID }) {
-		block := true
-		node.OwnerReferences = append(node.OwnerReferences, metav1.OwnerReference{
-			APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID,
-			BlockOwnerDeletion: &block,
-		})
-	}
+	mark(node, claim)
 	if node.Labels[karpenterv1.NodeDoNotSyncTaintsLabelKey] != "true" {
 		for _, taint := range slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints) {
 			if !hasTaint(node.Spec.Taints, taint) {

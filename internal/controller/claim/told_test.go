@@ -180,6 +180,7 @@ func TestClaimsAndNodesAreCounted(t *testing.T) {
 		"graceful"); n != 1 {
 		t.Errorf("%v claims were disrupted by their timeout, want 1", n)
 	}
+	r.reconcile(t) // the node is being deleted
 	n := r.node(t)
 	n.Finalizers = nil
 	if err := r.server.Update(t.Context(), n); err != nil {

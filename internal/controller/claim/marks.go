@@ -1,0 +1,59 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
+)
+
+// This file keeps our marks on nodes: the labels of a registered and of an initialized node, our finalizer, and the
+// claim as the owner. Users and other programs take them off by mistake, and so does a second leader with an old
+// picture. Without the finalizer a node goes undrained. Without the label it counts as on its way for ever.
+
+// mark puts the marks of a registered node on.
+func mark(node *corev1.Node, claim *karpenterv1.NodeClaim) {
+	node.Labels = with(node.Labels, map[string]string{karpenterv1.NodeRegisteredLabelKey: "true"})
+	controllerutil.AddFinalizer(node, karpenterv1.TerminationFinalizer)
+	if !isOwner(node, claim) {
+		node.OwnerReferences = append(node.OwnerReferences, metav1.OwnerReference{
+			APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID,
+			BlockOwnerDeletion: new(true),
+		})
+	}
+}
+
+func isOwner(node *corev1.Node, claim *karpenterv1.NodeClaim) bool {
+	return slices.ContainsFunc(node.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID })
+}
+
+// keepMarks puts back what is missing on a registered node. While the node reboots, its label of an initialized node
+// is off on purpose (K-49).
+func (c *Controller) keepMarks(ctx context.Context, w *work) error {
+	if w.node == nil || w.node.DeletionTimestamp != nil || !w.is(karpenterv1.ConditionTypeRegistered) {
+		return nil
+	}
+	opened := w.is(karpenterv1.ConditionTypeInitialized) && !reboots(w.claim)
+	if w.node.Labels[karpenterv1.NodeRegisteredLabelKey] == "true" && isOwner(w.node, w.claim) &&
+		controllerutil.ContainsFinalizer(w.node, karpenterv1.TerminationFinalizer) &&
+		(!opened || w.node.Labels[karpenterv1.NodeInitializedLabelKey] == "true") {
+		return nil
+	}
+	node := w.node.DeepCopy()
+	mark(node, w.claim)
+	if opened {
+		node.Labels[karpenterv1.NodeInitializedLabelKey] = "true"
+	}
+	if err := c.config.Client.Patch(ctx, node, patch.Node(w.node, node)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("putting our marks back onto node %s: %w", w.node.Name, err)
+	}
+	w.node = node
+	return nil
+}

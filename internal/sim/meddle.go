@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+)
+
+// This file lets users, and programs that mean well, change our marks on nodes: they take off labels, taints,
+// finalizers and owners, or put taints on. Whatever they do, the system has to come to rest where it would have
+// without them.
+
+// meddleVerbs returns the script lines of this file.
+func meddleVerbs() map[string]func(*World, arguments) error {
+	return map[string]func(*World, arguments) error{"meddle": (*World).meddle}
+}
+
+// marks says what each kind of meddling does to a node.
+func marks() map[string]func(*corev1.Node) {
+	taint := func(key string) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+		}
+	}
+	return map[string]func(*corev1.Node){
+		"initialized": func(n *corev1.Node) { delete(n.Labels, karpenterv1.NodeInitializedLabelKey) },
+		"registered":  func(n *corev1.Node) { delete(n.Labels, karpenterv1.NodeRegisteredLabelKey) },
+		"finalizer":   func(n *corev1.Node) { controllerutil.RemoveFinalizer(n, karpenterv1.TerminationFinalizer) },
+		"owner":       func(n *corev1.Node) { n.OwnerReferences = nil },
+		"taints": func(n *corev1.Node) {
+			n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+				return t.Key == karpenterv1.DisruptedTaintKey || t.Key == karpenterv1.RebootingTaintKey
+			})
+		},
+		"disrupted":   taint(karpenterv1.DisruptedTaintKey),
+		"rebooting":   taint(karpenterv1.RebootingTaintKey),
+		"maintenance": taint("example.com/maintenance"),
+		"cordon":      func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		"uncordon":    func(n *corev1.Node) { n.Spec.Unschedulable = false },
+	}
+}
+
+// meddle changes a mark of the Kth node that we launched: meddle K MARK.
+func (w *World) meddle(a arguments) error {
+	if len(a) != 2 || marks()[a[1]] == nil {
+		return fmt.Errorf("want meddle K MARK, not meddle %v", a)
+	}
+	found := w.choose(&corev1.Node{}, a[0], func(o client.Object) bool { return !isOther(o) })
+	if found == nil || found.GetDeletionTimestamp() != nil { // a deleted node would go at once, as its user wants
+		return nil
+	}
+	change(w, &corev1.Node{}, client.ObjectKeyFromObject(found), apiserver.Main, marks()[a[1]])
+	return nil
+}
+
+// meddling makes some scripts meddle. It has its own dice, so that scripts of other seeds do not change.
+func (g *generator) meddling() {
+	d := newDice(g.script.Seed, "meddling")
+	if !d.chance(0.15) {
+		return
+	}
+	for range 1 + d.n(3) {
+		g.add(d.between(20*time.Second, g.script.Heal-time.Second), "meddle", fmt.Sprint(d.n(9)),
+			of(&d, "initialized", "registered", "finalizer", "owner", "taints", "disrupted", "rebooting",
+				"maintenance", "cordon", "uncordon"))
+	}
+}
