@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the controlplane binary and shows how far it is: a first build compiles
-# about 2,800 packages, which takes some five minutes on two cores.
+# Builds the controlplane binary and shows its progress. A first build compiles
+# about 2,800 packages, which takes five to ten minutes on two cores.
 #
 #   build-controlplane.sh OUTPUT
 #
@@ -13,8 +13,8 @@ case $output in /*) ;; *) output=$PWD/$output ;; esac
 go=${GO:-go}
 cd "$(dirname "$0")"
 
-# One source for the version: the module that is linked in. Without these the
-# server calls itself v0.0.0 and clients that look at its version misbehave.
+# The version comes from the linked module. Without these flags the server
+# reports v0.0.0, and clients that check its version misbehave.
 version=$("$go" list -m -f '{{.Version}}' k8s.io/kubernetes)
 major=${version#v}; major=${major%%.*}
 minor=${version#v*.}; minor=${minor%%.*}
@@ -46,8 +46,8 @@ say() {
 # lines prints how many lines of the build's output match a pattern.
 lines() { grep -c "$1" "$work/log" || true; }
 
-# follow waits for the background job $build, telling every few seconds what
-# the command "$@" prints. Short waits keep the end of the job from being late.
+# follow waits for the background job $build, and every few seconds prints the
+# output of the command "$@". Short waits notice the end of the job soon.
 follow() {
 	waited=0
 	while kill -0 "$build" 2>/dev/null; do
@@ -63,14 +63,14 @@ follow() {
 
 fail() {
 	printf '\n' >&2
-	# Names of packages and downloads are progress; the rest is the error.
+	# Names of packages and downloads are progress. Everything else is the error.
 	grep -v -x -F -f "$work/packages" "$work/log" | grep -v '^go: downloading ' >&2 || true
 	echo "controlplane: $1 failed after $(($(date +%s) - began)) s" >&2
 	exit 1
 }
 
-# Fetches what is missing and lists what is not in the build cache. The command
-# itself is always built, and is counted here although it may be cached.
+# Fetches missing modules and lists the packages that are not in the build
+# cache. The command itself is always built, so it counts even if it is cached.
 : >"$work/packages"
 fetching() { echo "modules fetched: $(lines '^go: downloading ')"; }
 say "looking for what has to be built"

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Builds the plugin's module as a part of released Kubernetes versions, as whoever vendors it would. Needs the network: the modules
-# of each release are fetched by Go.
+# Builds the plugin's module as a part of released Kubernetes versions, as a vendor would. Needs the network: Go
+# fetches the modules of each release.
 #
 #   check-upstream.sh RELEASE...    for instance 1.34.0 1.35.4
 #
-# For each release, a module that requires it and whose staging modules are those of that release is made tidy, once without the plugin and
-# once with it. No other module may have another version then, and the plugin is built and vetted. Modules that come with it are named. Environment: GO (default "go").
+# For each release, the script tidies a module that requires it, with the staging modules of that release, first
+# without the plugin and then with it. The plugin must change no version. Then the plugin is built and vetted. The
+# script prints the modules that come with the plugin. Environment: GO (default "go").
 set -eu
 
 go=${GO:-go}
@@ -44,8 +45,8 @@ for release in "$@"; do
 	EOF
 	"$go" mod tidy >tidy.log 2>&1 || { cat tidy.log >&2; exit 1; }
 	"$go" list -m all | grep -v "^upstream.test" | grep -v "^$plugin " >after
-	# Every module of before has to be there in the same version. One that is there only with the plugin is told: it stands in
-	# the plugin's go.mod for the sake of older releases.
+	# Every module of before must be in after with the same version. Modules that come only with the plugin are
+	# printed: they are in the plugin's go.mod for older releases.
 	if diff before after | grep '^<' >changed; then
 		echo "with Kubernetes $release the plugin changes versions:" >&2
 		diff before after >&2

@@ -19,7 +19,7 @@ import (
 
 // meddleVerbs returns the script lines of this file.
 func meddleVerbs() map[string]func(*World, arguments) error {
-	return map[string]func(*World, arguments) error{"meddle": (*World).meddle}
+	return map[string]func(*World, arguments) error{"meddle": (*World).meddle, "classless": (*World).classless}
 }
 
 // marks says what each kind of meddling does to a node.
@@ -60,10 +60,26 @@ func (w *World) meddle(a arguments) error {
 	return nil
 }
 
+// classless deletes the node class of all pools, and makes it again a while later: classless TIME. EC2's is held by its
+// finalizer as long as claims name it.
+func (w *World) classless(a arguments) error {
+	d, err := time.ParseDuration(a.first())
+	if err != nil || w.account != nil {
+		return err
+	}
+	class := w.nodeClass()
+	w.after(d, func() { w.cluster.must(w.server.Create(w.nodeClass())) })
+	return client.IgnoreNotFound(w.server.Delete(class, client.ObjectKeyFromObject(class), apiserver.DeleteOptions{}))
+}
+
 // meddling makes some scripts meddle. It has its own dice, so that scripts of other seeds do not change.
 func (g *generator) meddling() {
-	d := newDice(g.script.Seed, "meddling")
-	if !d.chance(0.15) {
+	d := newDice(g.script.Seed, "classless")
+	if d.chance(0.05) {
+		g.add(d.between(20*time.Second, g.script.Heal-time.Second), "classless", d.between(time.Second,
+			3*time.Minute).String())
+	}
+	if d = newDice(g.script.Seed, "meddling"); !d.chance(0.15) {
 		return
 	}
 	for range 1 + d.n(3) {

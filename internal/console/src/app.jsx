@@ -58,7 +58,7 @@ const leads = (a) => a.what === "pods" ? { parts: ["pods"], query: { cause: a.co
 const whom = (a) => a.what === "pods" ? count(a.count, "pod waits", "pods wait") : a.what === "pool" ? "pool " + a.pool
   : count(a.count, "node", "nodes") + (a.pools > 1 ? ` of ${a.pools} pools` : a.pool ? " of " + a.pool : "");
 
-// Nodes of many pools that say the same are one line: with twenty pools a line for each would hide all else.
+// Equal messages for nodes of many pools become one line: with twenty pools, a line for each would hide all else.
 const fewPools = 3;
 const merged = (list) => {
   const by = new Map(), key = (a) => a.code + "\n" + a.text;
@@ -168,7 +168,7 @@ function Help() {
   );
 }
 
-// Says aloud what needs attention, at most every ten seconds.
+// Tells screen readers what needs attention, at most every ten seconds.
 function Announce() {
   const [text, set] = useState(""), last = useRef(0), list = merged(attention.value);
   const now = list.length ? list.slice(0, 3).map((a) => `${whom(a)}: ${a.code}`).join("; ") : "Nothing needs attention";
@@ -205,7 +205,7 @@ function App() {
   );
 }
 
-// Keys that no field is typed into.
+// Keyboard shortcuts, except while a field has the focus.
 let after = "";
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || help.value) return;

@@ -1,4 +1,4 @@
-// What was decided, newest first, as the controller keeps it.
+// The controller's history of decisions, newest first.
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { told } from "./store.js";

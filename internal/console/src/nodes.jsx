@@ -43,7 +43,7 @@ function Box({ id, size, fill, most, current, tab }) {
   );
 }
 
-// Arrows go from box to box; Tab leaves them.
+// Arrow keys go from box to box; Tab leaves the boxes.
 const arrows = (event) => {
   const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: "down", ArrowUp: "up", Home: "first", End: "last" }[event.key];
   const all = [...event.currentTarget.querySelectorAll(".box")];
@@ -102,8 +102,8 @@ export function Boxes({ list, query, current, level = "h3" }) {
   );
 }
 
-// Of very many nodes those of one pool, type and state are one box with their number, and a bar for what they are used by
-// together; it leads to them alone.
+// If there are very many nodes, those with the same pool, type and state share a box. It shows their number and a
+// bar for their total use, and leads to a list of these nodes only.
 function Bundles({ list, query, fill, tab }) {
   const all = new Map();
   for (const n of list) {
@@ -129,7 +129,7 @@ const pageOfRows = 200;
 
 const rising = ["name", "state", "pool", "age"];
 
-// Parts stand outside of what draws them: one that is made anew each time would lose the focus.
+// Components are defined outside of those that draw them: a component that is defined anew would lose the focus.
 const Head = ({ by, sort, children, number }) => (
   <th scope="col" class={number ? "number" : ""} aria-sort={sort === by ? (rising.includes(by) ? "ascending" : "descending") : undefined}>
     <button class="plain" onClick={() => change({ sort: by })}>{children}{sort === by ? " ▾" : ""}</button>

@@ -1,4 +1,4 @@
-// Parts that pages have in common.
+// Components that pages share.
 import { h, Fragment } from "preact";
 import { useState, useEffect, useRef } from "preact/hooks";
 import { to, follow } from "./route.js";
@@ -14,7 +14,7 @@ export const Heading = ({ children, title }) => {
   return <h1 tabIndex={-1}>{children}</h1>;
 };
 
-// Meter is a bar with its figure beside it: the bar alone would say nothing to who does not see it.
+// Meter is a bar with its figure beside it, for users who cannot see the bar.
 export const Meter = ({ pair, text }) => (
   <span class="meter" title={text}>
     <span class="bar" aria-hidden="true"><span style={{ width: 100 * share(pair) + "%" }} /></span>
@@ -31,13 +31,13 @@ export const State = ({ node }) => (
 
 export const Code = ({ code, state }) => <span class={"code " + (state || "")}>{code}</span>;
 
-// About leads to what a cause is about, where there is a page for it.
+// About leads to the object of a cause, if it has a page.
 const About = ({ kind, name }) => {
   const page = { NodePool: "pools", Node: "nodes", NodeClaim: "nodes", Pod: "pods" }[kind];
   return page ? <Link parts={[page, ...name.split("/")]}>{name}</Link> : name;
 };
 
-// CauseBox says a cause: what, what to do, and what ends it by itself.
+// CauseBox shows a cause: what it is, what to do, and what ends it by itself.
 export const CauseBox = ({ cause, state, wanted, level = "h2" }) => {
   const H = level;
   return (
@@ -83,7 +83,7 @@ export const Explanation = ({ e, kind }) => (
   </Fragment>
 );
 
-// useAsk asks for a detail, and again when what it depends on is other, at most every three seconds.
+// useAsk fetches a detail, and again when depends changes, at most every three seconds.
 export const useAsk = (path, depends, of) => {
   const [answer, set] = useState({});
   const asked = useRef({ path: "", at: 0 });

@@ -1,4 +1,4 @@
-// Where the page is: everything that can be seen has an address. A door may have put a path in front of all of them.
+// The page's address: everything that can be seen has one. A proxy may have put a path in front of all of them.
 import { signal, computed } from "@preact/signals";
 
 export const base = new URL(".", import.meta.url).pathname;
@@ -15,7 +15,7 @@ export const route = computed(() => {
   return { path, parts, query: Object.fromEntries(new URLSearchParams(search || "")) };
 });
 
-// to is the address of a page; parts of the path and of the query are data.
+// to returns the address of a page. It encodes the parts of the path and of the query.
 export const to = (parts, query) => {
   const search = new URLSearchParams(Object.entries(query || {}).filter(([, v]) => v)).toString();
   return base + parts.map(encodeURIComponent).join("/") + (search ? "?" + search : "");
@@ -34,7 +34,7 @@ export const go = (href, replace) => {
 // change changes parts of the query of this page.
 export const change = (more) => go(to(route.value.parts, { ...route.value.query, ...more }), true);
 
-// follow is for links: a plain click stays on the page.
+// follow handles links: a plain click does not reload the page.
 export const follow = (event) => {
   if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   event.preventDefault();

@@ -1,4 +1,4 @@
-// The read model as the controller tells it: once as a whole, then what changes.
+// The read model from the controller: first the whole model, then changes.
 import { signal, batch } from "@preact/signals";
 import { base } from "./route.js";
 import { byText } from "./text.js";
@@ -54,7 +54,7 @@ function whole(m) {
   id = m.id;
 }
 
-// delta applies what changed; false when it leads from somewhere else.
+// delta applies changes. It returns false if they are for another version than this one.
 function delta(d) {
   if (d.from !== id) return false;
   batch(() => {
@@ -74,7 +74,7 @@ function delta(d) {
   return true;
 }
 
-// While the page is frozen what comes is kept, and shown when it thaws.
+// While the page is frozen, changes are kept. They are shown when it is no longer frozen.
 let kept = [];
 function take(event, data) {
   beat();
@@ -116,7 +116,7 @@ const sleep = (ms, stop) => new Promise((done) => {
 const silence = 15000, buffered = 5000, pollEvery = 2000, hiddenFor = 60000;
 let running = null;
 
-// stream reads events until they end. It returns "buffered" when somebody on the way holds them back.
+// stream reads events until they end. It returns "buffered" if a proxy on the way holds them back.
 async function stream(stop) {
   const answer = await fetch(base + "joiner/v1/stream?since=" + encodeURIComponent(current()), { signal: stop.signal, cache: "no-store" });
   if (!answer.ok) throw new Error((await answer.text()).trim() || "the controller answers " + answer.status);
@@ -150,7 +150,7 @@ async function stream(stop) {
   }
 }
 
-// poll asks again and again, for as long as a stream does not get through.
+// poll fetches changes repeatedly while streams do not get through.
 async function poll(stop) {
   for (;;) {
     const m = await ask("?since=" + encodeURIComponent(current()), stop.signal);
@@ -162,7 +162,7 @@ async function poll(stop) {
   }
 }
 
-// ask asks for a part of the model, or for something else below the same address.
+// ask fetches a part of the model, or something else below the same address.
 export async function ask(path, signal, of = "view") {
   const answer = await fetch(base + "joiner/v1/" + of + path, { signal, cache: "no-store" });
   const text = await answer.text();

@@ -1,4 +1,4 @@
-// How things are written. Nothing here decides what is said: causes come from the controller.
+// How things are written. Nothing here decides their contents: causes come from the controller.
 
 export const states = {
   launching: "launching", joining: "joining", initializing: "initializing", ready: "ready", not_ready: "not ready",
