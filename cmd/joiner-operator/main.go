@@ -92,7 +92,7 @@ func (o *options) addProtection(flags *pflag.FlagSet) {
 	flags.StringVar(&o.OperandUserName, "operand-user-name", o.OperandUserName,
 		"the user name of Karpenter in the guest, when nobody else has it; empty when it shares the cluster admin's")
 	flags.StringVar(&o.ProtectNodeClaims, "protect-nodeclaims", o.ProtectNodeClaims,
-		"who may create NodeClaims and change their spec: ByIdentity (only the operand), ByContent (whoever names "+
+		"who may create NodeClaims and change their spec: ByIdentity (only the operand), ByContent (anyone who names "+
 			"a NodePool as owner), Open (everyone), or Auto (ByIdentity with --operand-user-name, otherwise "+
 			"ByContent)")
 	flags.StringVar(&o.ForeignObjects, "foreign-objects", o.ForeignObjects,
@@ -136,9 +136,8 @@ func (o *options) addClasses(flags *pflag.FlagSet) {
 
 func (o *options) addCertificates(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.ApproveKubeletCSRs, "approve-kubelet-csrs", o.ApproveKubeletCSRs,
-		"approve the certificate requests of kubelets whose node belongs to a NodeClaim, and leave all others "+
-			"alone. First certificates need a platform that reports the names of its instances, which AWS does not "+
-			"do yet")
+		"approve the certificate requests of kubelets whose node belongs to a NodeClaim, and leave all others alone. "+
+			"For first certificates on AWS the operator looks up the names of instances: it needs credentials")
 	flags.StringVar(&o.NodeBootstrapperUserName, "node-bootstrapper-user-name", o.NodeBootstrapperUserName,
 		"with --approve-kubelet-csrs: the user name by which instances ask for their first certificate")
 }

@@ -130,7 +130,7 @@ func (o *options) addDisruption(flags *pflag.FlagSet) {
 	flags.IntVar(&o.PriceTolerance, "price-tolerance", o.PriceTolerance,
 		"take fewer nodes if they cost at most this many percent more than the cheapest ones; 0 takes the cheapest")
 	flags.Int64Var(&o.MaxNodes, "max-nodes", o.MaxNodes,
-		"the most nodes that the whole cluster should have, whoever launched them: above it nothing is launched "+
+		"the most nodes that the whole cluster should have, no matter who launched them: above it nothing is launched "+
 			"for pods or replicas, and nothing is removed for it; 0 is no limit")
 	flags.Int64Var(&o.MaxNodeClaimsHard, "max-node-claims-hard", o.MaxNodeClaimsHard,
 		"the most NodeClaims that the whole cluster may have, guaranteed even while nodes are replaced or two "+

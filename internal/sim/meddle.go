@@ -60,8 +60,8 @@ func (w *World) meddle(a arguments) error {
 	return nil
 }
 
-// classless deletes the node class of all pools, and makes it again a while later: classless TIME. EC2's is held by its
-// finalizer as long as claims name it.
+// classless deletes the node class of all pools, and makes it again a while later: classless TIME. EC2's is held by
+// its finalizer as long as claims name it.
 func (w *World) classless(a arguments) error {
 	d, err := time.ParseDuration(a.first())
 	if err != nil || w.account != nil {

@@ -1,4 +1,5 @@
-{{- /* What Karpenter's charts call their objects, and we with compat.karpenter: selectors of a Deployment cannot be changed. */}}
+{{- /* The name that Karpenter's charts give their objects; ours have it with compat.karpenter, since the selector of a
+Deployment cannot be changed. */}}
 {{- define "joiner.own" -}}
 {{ if .Values.compat.karpenter }}karpenter{{ else }}joiner{{ end }}
 {{- end }}
@@ -7,7 +8,7 @@
 {{ trimSuffix "-" (trunc 63 (default (include "joiner.own" .) .Values.nameOverride)) }}
 {{- end }}
 
-{{- /* Without any of the three every object is called joiner, whatever the release is called. */}}
+{{- /* Without compat.karpenter, nameOverride and fullnameOverride objects are called joiner, in every release. */}}
 {{- define "joiner.fullname" -}}
 {{- $name := include "joiner.name" . -}}
 {{- if .Values.fullnameOverride -}}
@@ -28,7 +29,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- end }}
 
-{{- /* The labels of every object, beside those given to it here: a map in YAML, or nothing. */}}
+{{- /* The labels that objects have in common, as a map in YAML. */}}
 {{- define "joiner.labels" -}}
 {{- $labels := fromYaml (include "joiner.selector" .) }}
 {{- $_ := set $labels "app.kubernetes.io/instance" .Release.Name }}
@@ -38,7 +39,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- toYaml $labels }}
 {{- end }}
 
-{{- /* Several maps as one in YAML, of which the last wins; nothing when all are empty. */}}
+{{- /* Merges several maps into one in YAML; for equal keys the last map wins. Empty if all maps are empty. */}}
 {{- define "joiner.merged" -}}
 {{- $all := dict }}
 {{- range $from := . }}
@@ -71,7 +72,7 @@ default
 {{- end }}
 {{- end }}
 
-{{- /* Affinity between pods, with our own pods as what it is about where that is not said. */}}
+{{- /* The affinity. Terms between pods that have no labelSelector select our own pods. */}}
 {{- define "joiner.affinity" -}}
 {{- $own := dict "matchLabels" (fromYaml (include "joiner.selector" .)) }}
 {{- $affinity := deepCopy .Values.affinity }}
@@ -93,7 +94,8 @@ default
 {{- toYaml $affinity }}
 {{- end }}
 
-{{- /* The same of spread. Karpenter's chart for KWOK only prefers what that for AWS demands. */}}
+{{- /* The spread constraints. Those without a labelSelector select our own pods. Karpenter's chart for AWS demands a
+spread over zones, its chart for KWOK only prefers one. */}}
 {{- define "joiner.spread" -}}
 {{- $own := dict "matchLabels" (fromYaml (include "joiner.selector" .)) }}
 {{- $constraints := list }}
@@ -110,7 +112,7 @@ default
 {{- toYaml $constraints }}
 {{- end }}
 
-{{- /* The text of the feature gates. What was installed by Karpenter's charts keeps their defaults. */}}
+{{- /* The list for FEATURE_GATES. A release of Karpenter's charts keeps their defaults. */}}
 {{- define "joiner.gates" -}}
 {{- $parts := list }}
 {{- range $gate := (fromYaml (.Files.Get "files/karpenter.yaml")).gates }}
@@ -128,8 +130,8 @@ default
 {{- join "," $parts }}
 {{- end }}
 
-{{- /* The name of the cluster, with which machines are those of Amazon EC2. Values of both kinds would contradict each other: flags are made of
-aws, and win over the variables that are made of settings. */}}
+{{- /* The name of the cluster for the provider for EC2. Settings of EC2 may be in aws or in settings, not in both: aws
+becomes flags, which would win over the variables made from settings. */}}
 {{- define "joiner.cluster" -}}
 {{- if .Values.aws.clusterName }}
 {{- range $key, $name := (fromYaml (.Files.Get "files/karpenter.yaml")).ec2 }}
@@ -143,7 +145,7 @@ aws, and win over the variables that are made of settings. */}}
 {{- end }}
 {{- end }}
 
-{{- /* The text of the feature gates of Karpenter's provider for AWS. */}}
+{{- /* The list for AWS_FEATURE_GATES: gates of Karpenter's provider for AWS. */}}
 {{- define "joiner.gatesOfAWS" -}}
 {{- $parts := list }}
 {{- range $name, $value := .Values.settings.awsFeatureGates }}
@@ -156,8 +158,8 @@ aws, and win over the variables that are made of settings. */}}
 {{ default (default "joiner" (and .Values.compat.karpenter "controller")) .Values.controller.containerName }}
 {{- end }}
 
-{{- /* The environment, as a list. Settings are variables, so that those of controller.env and env win over them, as in Karpenter's charts.
-None is there twice: the API server would take the last one, and Helm 4 refuses them. */}}
+{{- /* The environment, as a list. Settings become variables, so that controller.env and env win over them, as in
+Karpenter's charts. No variable appears twice: the API server takes the last one, and Helm 4 refuses duplicates. */}}
 {{- define "joiner.env" -}}
 {{- $own := fromYaml (.Files.Get "files/karpenter.yaml") }}
 {{- $all := list (dict "name" "LOG_LEVEL" "value" .Values.logLevel) }}
@@ -202,5 +204,5 @@ None is there twice: the API server would take the last one, and Helm 4 refuses 
 {{- $kept = append $kept $variable }}
 {{- end }}
 {{- end }}
-{{- toJson (dict "env" $kept) }}{{/* YAML at its end would lose the end of a last line */}}
+{{- toJson (dict "env" $kept) }}{{/* YAML would lose the newline at the end of the last value */}}
 {{- end }}
