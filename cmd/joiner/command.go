@@ -149,7 +149,7 @@ func (o *options) addLife(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.LaunchTimeout, "launch-timeout", o.LaunchTimeout,
 		"give up a NodeClaim without an instance after this long")
 	flags.DurationVar(&o.RegistrationTimeout, "registration-timeout", o.RegistrationTimeout,
-		"give up an instance whose node has not joined after this long")
+		"give up an instance whose node has not joined after this long, or is gone for this long")
 	flags.DurationVar(&o.InitializationTimeout, "initialization-timeout", o.InitializationTimeout,
 		"give up a node that is not ready for pods after this long; 0 waits for ever")
 }

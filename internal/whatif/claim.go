@@ -246,7 +246,9 @@ func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (code ca
 		return cause.NotInitialized, "it has joined, and is not initialized: " +
 			cmp.Or(get(karpenterv1.ConditionTypeInitialized).Message, "a startup taint or a resource is still to "+
 				"come or to go"), ""
-	case is(karpenterv1.ConditionTypeDisruptionReason) && node != nil:
+	case node == nil || node.Name == "":
+		return cause.NodeGone, "its node " + claim.Status.NodeName + " is gone, and its machine runs without it", ""
+	case is(karpenterv1.ConditionTypeDisruptionReason):
 		s := w.store.Snapshot()
 		if why := engine.Why(s, engine.Terms{Now: w.now.Unix()}, node); why.Cause == cause.ReplacementOnTheWay {
 			return why.Cause, why.Text, why.Claim

@@ -28,6 +28,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -308,6 +309,9 @@ func (c *Controller) sumUp(w *work) {
 			value = condition.Unknown(karpenterv1.ConditionTypeReady, "Not"+kind, "")
 			break
 		}
+	}
+	if value.Status == metav1.ConditionTrue && w.node == nil {
+		value = condition.Unknown(karpenterv1.ConditionTypeReady, reasonNodeGone, nodeGone(w.claim))
 	}
 	c.set(w, value)
 }

@@ -15,6 +15,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
@@ -116,9 +117,10 @@ func (g *Collector) claimed(ctx context.Context, instance provider.Instance) (bo
 	return instance.ClaimUID == "" || instance.ClaimUID == string(claim.UID), nil
 }
 
-// adoptedNodes returns, by provider ID, the nodes with our finalizer, whose pods must be drained. It asks the API
-// server: if the cache lacks a node or shows it before its registration, its pods would die with the instance. It
-// lists all nodes, once a round and only if there are orphans, since labels may have been changed by hand.
+// adoptedNodes returns, by provider ID, the registered nodes, whose pods must be drained. Our finalizer tells them,
+// or, if somebody has taken it off, our label. It asks the API server: if the cache lacks a node or shows it before
+// its registration, its pods would die with the instance. It lists all nodes, once a round and only if there are
+// orphans, since labels may have been changed by hand.
 func (g *Collector) adoptedNodes(ctx context.Context) (map[string]*corev1.Node, error) {
 	var nodes corev1.NodeList
 	if err := g.config.Live.List(ctx, &nodes); err != nil {
@@ -126,7 +128,9 @@ func (g *Collector) adoptedNodes(ctx context.Context) (map[string]*corev1.Node, 
 	}
 	byID := map[string]*corev1.Node{}
 	for i := range nodes.Items {
-		if node := &nodes.Items[i]; controllerutil.ContainsFinalizer(node, karpenterv1.TerminationFinalizer) {
+		node := &nodes.Items[i]
+		if controllerutil.ContainsFinalizer(node, karpenterv1.TerminationFinalizer) ||
+			node.Labels[karpenterv1.NodeRegisteredLabelKey] == "true" && node.DeletionTimestamp == nil {
 			byID[node.Spec.ProviderID] = node
 		}
 	}
@@ -140,6 +144,11 @@ func (g *Collector) endOrphan(ctx context.Context, cloud provider.Provider, inst
 	if node != nil {
 		if node.DeletionTimestamp != nil {
 			return nil // it is draining
+		}
+		if held := node.DeepCopy(); controllerutil.AddFinalizer(held, karpenterv1.TerminationFinalizer) {
+			if err := g.config.Client.Patch(ctx, held, patch.Node(node, held)); err != nil {
+				return client.IgnoreNotFound(err)
+			}
 		}
 		return client.IgnoreNotFound(g.config.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}))
 	}

@@ -25,6 +25,9 @@ func (c *Controller) overdue(ctx context.Context, w *work) (bool, error) {
 	if reboots(w.claim) { // its initialization timeout began long ago, and endReboot has its own
 		return false, nil
 	}
+	if w.node == nil && w.is(karpenterv1.ConditionTypeInitialized) {
+		return c.deserted(ctx, w)
+	}
 	launched, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
 	registered, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeRegistered)
 	stages := []stage{
@@ -54,4 +57,28 @@ func (c *Controller) overdue(ctx context.Context, w *work) (bool, error) {
 		return true, c.giveUp(ctx, w, s.condition, s.name+"Timeout", event.Timeout, message)
 	}
 	return false, nil
+}
+
+// reasonNodeGone is the reason of the condition Ready of an initialized claim whose node is gone while its machine
+// runs, and of such a claim's end.
+const reasonNodeGone = "NodeGone"
+
+func nodeGone(claim *karpenterv1.NodeClaim) string {
+	return "node " + claim.Status.NodeName + " is gone, and its machine runs without it"
+}
+
+// deserted gives up an initialized claim whose node is gone while its machine runs, and reports whether it did.
+// Somebody has deleted the Node past our finalizer. A kubelet that starts anew joins again, so it has as long as a new
+// machine (P-30). Otherwise nobody would end the machine.
+func (c *Controller) deserted(ctx context.Context, w *work) (bool, error) {
+	ready, found := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeReady)
+	if !found || ready.Reason != reasonNodeGone || c.config.Timeouts.Registration <= 0 {
+		return false, nil
+	}
+	if left := ready.LastTransitionTime.Add(c.config.Timeouts.Registration).Sub(c.config.Now()); left > 0 {
+		w.askAgain(left)
+		return false, nil
+	}
+	message := fmt.Sprintf("%s for %s", nodeGone(w.claim), c.config.Timeouts.Registration)
+	return true, c.giveUp(ctx, w, karpenterv1.ConditionTypeRegistered, reasonNodeGone, event.Timeout, message)
 }

@@ -2,11 +2,14 @@ package claim_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
@@ -105,6 +108,55 @@ func TestATaintOfNoRebootGoes(t *testing.T) {
 	for _, taint := range r.node(t).Spec.Taints {
 		if taint.Key == karpenterv1.RebootingTaintKey {
 			t.Error("the taint stays")
+		}
+	}
+}
+
+// P-30: somebody deletes the Node past our finalizer, and the machine runs. The claim says so; a kubelet that joins
+// again in time makes it ready again. Otherwise the claim is given up, since nobody else would end the machine.
+func TestAClaimWhoseNodeIsGoneIsGivenUp(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{true, false} {
+		c1 := newClaim()
+		c1.Spec.StartupTaints = nil
+		r := newRig(t, c1, joined())
+		r.reconcile(t)
+		r.makeReady(t)
+		r.reconcile(t)
+		r.clock.Advance(time.Hour)
+		node := r.node(t)
+		strip(t, r, "finalizer")
+		if err := r.server.Delete(t.Context(), r.node(t)); err != nil {
+			t.Fatal(err)
+		}
+		wait := r.reconcile(t).RequeueAfter
+		ready, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeReady)
+		if ready.Status != "Unknown" || ready.Reason != "NodeGone" || !strings.Contains(ready.Message, "n1") {
+			t.Errorf("Ready=%s (%s) %q, want Unknown (NodeGone) with the node's name", ready.Status, ready.Reason,
+				ready.Message)
+		}
+		if wait <= 0 || wait > 15*time.Minute {
+			t.Errorf("the claim is looked at again after %s, want within 15m", wait)
+		}
+		r.clock.Advance(14 * time.Minute)
+		r.reconcile(t)
+		if r.claim(t).DeletionTimestamp != nil {
+			t.Fatal("the claim is given up before its time")
+		}
+		if back {
+			node.ResourceVersion = ""
+			if err := r.server.Create(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.clock.Advance(time.Minute)
+		r.reconcile(t)
+		got := r.claim(t)
+		if gone := got == nil || got.DeletionTimestamp != nil; gone == back {
+			t.Errorf("back %t: the claim is given up: %t", back, gone)
+		}
+		if back && r.is(t, karpenterv1.ConditionTypeReady) != "True" {
+			t.Error("the claim is not ready although its node is back")
 		}
 	}
 }

@@ -51,7 +51,7 @@ func reasons() map[string]string {
 		"NodeClassNotReady": "nodeclass_not_ready",
 		"LaunchTimeout":     "launch_timeout", "RegistrationTimeout": "registration_timeout",
 		"InitializationTimeout": "initialization_timeout", "LaunchFailed": "launch_failed",
-		"NodePoolGone":      "nodepool_gone",
+		"NodePoolGone": "nodepool_gone", "NodeGone": "node_gone",
 		"NodeLimitExceeded": "node_limit_exceeded", "ReplicasExceeded": "replicas_exceeded",
 		"ReplacementAbandoned": "replacement_abandoned", "NodeLimitReached": "node_limit_reached",
 		"SpotInterrupted":                        "spot_interrupted",

@@ -6,6 +6,8 @@ const (
 	LaunchPending Code = "LaunchPending"
 	// NotRegistered: the machine is launched, and has not joined.
 	NotRegistered Code = "NotRegistered"
+	// NodeGone: the node had joined and is gone, and the machine runs.
+	NodeGone Code = "NodeGone"
 	// GivenUp: the claim failed, and goes.
 	GivenUp Code = "GivenUp"
 	// VolumesAttached: the pods have gone, and their volumes are still attached.
@@ -19,5 +21,5 @@ const (
 // ClaimCodes are the codes that a NodeClaim may have, beside those that it shares with nodes and pools, in the order
 // of the catalogue.
 func ClaimCodes() []Code {
-	return []Code{LaunchPending, NotRegistered, GivenUp, VolumesAttached, MachineEnds, ForeignFinalizer}
+	return []Code{LaunchPending, NotRegistered, NodeGone, GivenUp, VolumesAttached, MachineEnds, ForeignFinalizer}
 }
