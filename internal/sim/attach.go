@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // This file simulates the number of disks that a node attaches (P-07, K-59). A node joins without the CSI driver. A
@@ -209,7 +210,9 @@ func (c *cluster) detach(pod *corev1.Pod) {
 	c.world.after(takes, func() {
 		used := false
 		c.world.server.All(&corev1.Pod{}, func(o client.Object) {
-			used = used || o.(*corev1.Pod).Spec.NodeName == pod.Spec.NodeName && diskName(o.(*corev1.Pod)) == name
+			other := o.(*corev1.Pod)
+			used = used || other.Spec.NodeName == pod.Spec.NodeName && diskName(other) == name &&
+				!translate.Finished(other)
 		})
 		if has := c.attachmentOf(name); has != nil && has.Spec.NodeName == pod.Spec.NodeName && !used {
 			c.must(c.world.server.Delete(has, client.ObjectKeyFromObject(has), apiserver.DeleteOptions{}))

@@ -13,6 +13,7 @@ import (
 	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // This file simulates CapacityBuffers (K-37 to K-40). Users create, resize and delete them. At the end the room is
@@ -157,7 +158,7 @@ func (w *World) freeCores() map[string]int64 {
 	})
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
-		if _, known := free[pod.Spec.NodeName]; !known {
+		if _, known := free[pod.Spec.NodeName]; !known || translate.Finished(pod) {
 			return
 		}
 		for _, container := range pod.Spec.Containers {

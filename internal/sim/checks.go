@@ -38,6 +38,7 @@ const (
 	checkConverges  = "converges"
 	checkQuiet      = "quiet"
 	checkStory      = "story"
+	checkPaused     = "paused"
 )
 
 // checks is the state of all checks.
@@ -62,6 +63,7 @@ type checks struct {
 	brought  map[string]int                // by launch: how many machines it ever brought
 	intended map[string]map[types.UID]bool // by launch: claims that ever named it
 	forced   map[string]bool               // by name: nodes that users deleted without our finalizer
+	switched time.Duration                 // when users paused disruption; below 0 while it is not paused
 }
 
 func newChecks(w *World) checks {
@@ -69,7 +71,7 @@ func newChecks(w *World) checks {
 		machines: map[string]*cloud.Machine{}, launched: map[string]*replica{}, made: map[types.UID]*replica{},
 		graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{},
 		limits: map[string][]limitSpan{}, moved: map[string]time.Duration{}, counted: newCounted(),
-		brought: map[string]int{}, intended: map[string]map[types.UID]bool{}, forced: map[string]bool{}}
+		brought: map[string]int{}, intended: map[string]map[types.UID]bool{}, forced: map[string]bool{}, switched: -1}
 }
 
 // hardLimit returns a pool's hard limit on nodes.
@@ -365,5 +367,6 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 		w.checkFloor(claim)
 	}
 	w.leavesByOthers(claim)
+	w.checkSwitch(claim)
 	w.checkBudget(claim)
 }

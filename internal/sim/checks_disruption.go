@@ -119,7 +119,7 @@ func (w *World) checkEmpty(claim *karpenterv1.NodeClaim) {
 		pod := o.(*corev1.Pod)
 		at, seen := p.line.replica.known.bound[pod.UID]
 		if pod.Spec.NodeName != claim.Status.NodeName || pod.DeletionTimestamp != nil || claim.Status.NodeName == "" ||
-			isDaemon(pod) {
+			isDaemon(pod) || translate.Finished(pod) {
 			return
 		}
 		if seen && at < p.since {

@@ -35,6 +35,7 @@ func Generate(seed uint64) Script {
 	g.limits()
 	g.belongs()
 	g.meddling()
+	g.habits()
 	g.relists()
 	g.buffers()
 	g.keeps()

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // The largest machine of the simulated cloud, m.8, less its reserved resources.
@@ -54,7 +55,7 @@ func (w *World) machinesFor(node string) int64 {
 		switch pod := o.(*corev1.Pod); {
 		case isDaemon(pod):
 			daemons[pod.OwnerReferences[0].Name] = pod
-		case pod.Spec.NodeName == node:
+		case pod.Spec.NodeName == node && !translate.Finished(pod):
 			pods = append(pods, pod)
 		}
 	})

@@ -170,7 +170,7 @@ func (w *World) headroomOf(pool *karpenterv1.NodePool) (pods, cores int64) {
 	running, each := int64(0), int64(0)
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
-		if !nodes[pod.Spec.NodeName] || isDaemon(pod) || pod.DeletionTimestamp != nil {
+		if !nodes[pod.Spec.NodeName] || isDaemon(pod) || pod.DeletionTimestamp != nil || translate.Finished(pod) {
 			return
 		}
 		running++

@@ -11,6 +11,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // fate draws the behaviour of the next machine.
@@ -113,7 +114,8 @@ func (w *World) alive(name string) bool {
 
 // heardPod is the kubelet: pods start some time after they are bound, and end some time after their deletion begins.
 func (c *cluster) heardPod(pod *corev1.Pod, e apiserver.Event) {
-	if e.Type == apiserver.Deleted {
+	if old, _ := e.Old.(*corev1.Pod); e.Type == apiserver.Deleted ||
+		translate.Finished(pod) && !(old != nil && translate.Finished(old)) {
 		c.detach(pod)
 	}
 	if e.Type == apiserver.Deleted || pod.Spec.NodeName == "" {

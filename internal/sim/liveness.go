@@ -9,6 +9,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 const (
@@ -185,7 +186,9 @@ func (w *World) drifted() string {
 func (w *World) idle() string {
 	used := map[string]bool{}
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
-		if pod := o.(*corev1.Pod); !isDaemon(pod) && !(pod.DeletionTimestamp != nil && w.cluster.clings(pod)) {
+		pod := o.(*corev1.Pod)
+		stuck := pod.DeletionTimestamp != nil && w.cluster.clings(pod)
+		if !isDaemon(pod) && !translate.Finished(pod) && !stuck {
 			used[pod.Spec.NodeName] = true
 		}
 	})

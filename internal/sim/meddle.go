@@ -44,6 +44,7 @@ func marks() map[string]func(*corev1.Node) {
 		"maintenance": taint("example.com/maintenance"),
 		"cordon":      func(n *corev1.Node) { n.Spec.Unschedulable = true },
 		"uncordon":    func(n *corev1.Node) { n.Spec.Unschedulable = false },
+		"forced":      func(n *corev1.Node) { n.Finalizers = nil },
 	}
 }
 
@@ -57,6 +58,9 @@ func (w *World) meddle(a arguments) error {
 		return nil
 	}
 	change(w, &corev1.Node{}, client.ObjectKeyFromObject(found), apiserver.Main, marks()[a[1]])
+	if a[1] == "forced" {
+		return w.deleteOne(found)
+	}
 	return nil
 }
 
@@ -85,6 +89,6 @@ func (g *generator) meddling() {
 	for range 1 + d.n(3) {
 		g.add(d.between(20*time.Second, g.script.Heal-time.Second), "meddle", fmt.Sprint(d.n(9)),
 			of(&d, "initialized", "registered", "finalizer", "owner", "taints", "disrupted", "rebooting",
-				"maintenance", "cordon", "uncordon"))
+				"maintenance", "cordon", "uncordon", "forced"))
 	}
 }

@@ -51,6 +51,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, orderVerbs())
 	maps.Copy(all, belongVerbs())
 	maps.Copy(all, meddleVerbs())
+	maps.Copy(all, habitVerbs())
 	maps.Copy(all, relistVerbs())
 	maps.Copy(all, bufferVerbs())
 	maps.Copy(all, keepVerbs())
@@ -336,6 +337,7 @@ func (w *World) dropBudgets() {
 // letGo removes users' finalizers, and everything else of theirs that could block a drain for ever.
 func (w *World) letGo() {
 	w.otherHeals()
+	w.endHabits()
 	w.dropBudgets()
 	for _, l := range w.cluster.workloads {
 		l.protect = false

@@ -14,6 +14,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // This file gives workloads volumes like those of a StatefulSet: each pod has a name and a disk of its own, and its
@@ -219,7 +220,7 @@ func (w *World) checkDisks(claim *karpenterv1.NodeClaim) {
 		at, seen := p.line.replica.known.bound[pod.UID]
 		zone := w.zoneOfDisk(pod)
 		if pod.Spec.NodeName != claim.Status.NodeName || pod.DeletionTimestamp != nil || zone == "" || !seen ||
-			at >= p.since {
+			at >= p.since || translate.Finished(pod) {
 			return
 		}
 		stays := false

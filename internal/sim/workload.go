@@ -14,6 +14,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 const (
@@ -47,6 +48,11 @@ func (c *cluster) scale(name string) {
 	})
 	// by ordinals, like a StatefulSet: otherwise an evicted pod would come back with the disk of another one
 	if l.disk != "" {
+		c.world.server.All(&corev1.Pod{}, func(o client.Object) { // the next one of the same name has the disk
+			if pod := o.(*corev1.Pod); pod.Labels[appLabel] == name && translate.Finished(pod) {
+				c.remove(pod)
+			}
+		})
 		active = slices.DeleteFunc(active, func(pod *corev1.Pod) bool {
 			if slices.Contains(l.ordinals(), pod.Name) {
 				return false
