@@ -78,10 +78,9 @@ func (r *room) fits(pod *corev1.Pod) bool {
 // schedule decides for all waiting pods, and binds them a moment later: by then a node may have been tainted.
 func (c *cluster) schedule() {
 	rooms, tied := c.rooms()
-	c.world.server.All(&corev1.Pod{}, func(o client.Object) {
-		pod := o.(*corev1.Pod)
+	for _, pod := range c.byPriority() {
 		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || c.assumed[pod.UID] != "" {
-			return
+			continue
 		}
 		d := newDice(c.world.script.Seed, "bind", pod.Name, c.world.now.String())
 		var fitting []*room
@@ -92,7 +91,8 @@ func (c *cluster) schedule() {
 		}
 		if len(fitting) == 0 {
 			c.unschedulable(pod)
-			return
+			c.preempt(pod, rooms, tied)
+			continue
 		}
 		chosen := fitting[d.n(len(fitting))]
 		chosen.take(pod)
@@ -101,7 +101,7 @@ func (c *cluster) schedule() {
 		name, uid, node := pod.Name, pod.UID, chosen.node.Name
 		made := c.makeDisk(pod, node)
 		c.world.after(made+d.between(time.Millisecond, 200*time.Millisecond), func() { c.bind(name, uid, node) })
-	})
+	}
 }
 
 func (c *cluster) unschedulable(pod *corev1.Pod) {
@@ -137,6 +137,7 @@ func (c *cluster) bind(name string, uid types.UID, node string) {
 	change(c.world, &corev1.Pod{}, key, apiserver.Main, func(p *corev1.Pod) { p.Spec.NodeName = node })
 	change(c.world, &corev1.Pod{}, key, apiserver.Status, func(p *corev1.Pod) {
 		podCondition(p, corev1.PodScheduled, corev1.ConditionTrue, "", c.world.clock())
+		p.Status.NominatedNodeName = ""
 	})
 	if bound := c.podOf(name, uid); bound != nil {
 		c.attach(bound)

@@ -309,7 +309,8 @@ func (w *World) checkEviction(pod *corev1.Pod) {
 	grace := time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
 	slack := w.actor.line.replica.skewMost + 2*time.Second
 	late := limited && !w.clock().Before(due.Add(-grace-slack))
-	if pod.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true" && !late {
+	at, seen := w.actor.line.replica.known.guarded[pod.UID] // it may have been guarded a moment ago
+	if pod.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true" && seen && at < w.actor.since && !late {
 		w.fail(checkEviction, "pod %s asks not to be disrupted and is deleted before its node's deadline", pod.Name)
 	}
 	if w.landing != "evict" && !late {

@@ -26,6 +26,7 @@ type known struct {
 	bound    map[types.UID]time.Duration // pods on nodes
 	claims   map[types.UID]time.Duration
 	deleting map[types.UID]time.Duration // claims
+	guarded  map[types.UID]time.Duration // pods with do-not-disrupt
 }
 
 // learn notes what the replica learns about pods and claims.
@@ -34,6 +35,11 @@ func (k *known) learn(e client.Object, now time.Duration) {
 	case *corev1.Pod:
 		if _, seen := k.bound[object.UID]; !seen && object.Spec.NodeName != "" {
 			k.bound[object.UID] = now
+		}
+		if object.Annotations[karpenterv1.DoNotDisruptAnnotationKey] != "true" {
+			delete(k.guarded, object.UID)
+		} else if _, seen := k.guarded[object.UID]; !seen {
+			k.guarded[object.UID] = now
 		}
 	case *karpenterv1.NodeClaim:
 		if _, seen := k.claims[object.UID]; !seen {

@@ -165,6 +165,9 @@ func (g *generator) workloads() {
 		if own = newDice(g.script.Seed, "clings", name); own.chance(0.1) && !slices.ContainsFunc(args, isDisk) {
 			args = append(args, "clings")
 		}
+		if own = newDice(g.script.Seed, "priority", name); own.chance(0.15) {
+			args = append(args, "priority="+of(&own, "10", "1000"))
+		}
 		g.apps = append(g.apps, name)
 		g.add(d.between(0, 20*time.Second), "workload", args...)
 	}

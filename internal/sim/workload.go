@@ -30,6 +30,7 @@ type workload struct {
 	tied     bonds
 	protect  bool // karpenter.sh/do-not-disrupt
 	clings   bool // kubelets never end some of its pods
+	priority int32
 	grace    time.Duration
 	wants    arguments // see wants
 	disk     string    // see diskOf
@@ -102,6 +103,9 @@ func (l *workload) pod(name string) *corev1.Pod {
 					corev1.ResourceCPU: l.cpu, corev1.ResourceMemory: l.mem,
 				}}}},
 		},
+	}
+	if l.priority != 0 {
+		pod.Spec.Priority = &l.priority
 	}
 	wants(l.wants, &pod.Spec)
 	if l.protect {

@@ -10,6 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func poolWith(annotations ...string) *karpenterv1.NodePool {
@@ -154,7 +155,7 @@ func (r *room) of(after time.Duration, milliAndPods ...int) string {
 		running = append(running, translate.Running{Shape: &cluster.Shape{Namespace: "shop", Requests: requests},
 			Pods: milliAndPods[i+1]})
 	}
-	r.is = r.is.Next(r.space, "web", r.asked, running, r.now)
+	r.is = r.is.Next(r.space, "web", nil, r.asked, running, r.now)
 	var parts []string
 	for _, part := range r.is.Parts {
 		parts = append(parts, fmt.Sprintf("%d×%d", part.Shape.Requests.At(resources.CPU), part.Pods))
@@ -247,7 +248,7 @@ func TestK54_TheShapesOfHeadroom(t *testing.T) {
 			{Key: "team", Operator: cluster.TolerationExists},
 		},
 		AntiAffinity: []cluster.AffinityTerm{{Key: cluster.LabelHostname}}}
-	room := r.is.Next(r.space, "web", r.asked, []translate.Running{{Shape: shape, Pods: 3}}, r.now)
+	room := r.is.Next(r.space, "web", nil, r.asked, []translate.Running{{Shape: shape, Pods: 3}}, r.now)
 	if len(room.Parts) != 1 {
 		t.Fatalf("%+v", room.Parts)
 	}
@@ -260,5 +261,27 @@ func TestK54_TheShapesOfHeadroom(t *testing.T) {
 	}
 	if pool, is := cluster.PoolOfHeadroom(got.Buffer); pool != "web" || !is {
 		t.Errorf("%s is of %q", got.Buffer, pool)
+	}
+}
+
+// K-54. Room for no particular pod tolerates the pool's own taints, and no others: on a cordoned node there is no
+// room.
+func TestK54_RoomIsNotOnCordonedNodes(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t, "cpu=1")
+	team := corev1.Taint{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}
+	room := r.is.Next(r.space, "web", []corev1.Taint{team}, r.asked, nil, r.now)
+	if len(room.Parts) != 1 {
+		t.Fatalf("%+v", room.Parts)
+	}
+	tolerates := func(taint cluster.Taint) bool {
+		_, refused := cluster.Untolerated([]cluster.Taint{taint}, room.Parts[0].Shape.Tolerations)
+		return !refused
+	}
+	if !tolerates(cluster.Taint{Key: "team", Value: "a", Effect: cluster.NoSchedule}) {
+		t.Error("the room does not tolerate the pool's own taint")
+	}
+	if tolerates(cluster.Taint{Key: corev1.TaintNodeUnschedulable, Effect: cluster.NoSchedule}) {
+		t.Error("the room tolerates a cordoned node")
 	}
 }

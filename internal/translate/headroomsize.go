@@ -56,8 +56,9 @@ func (r HeadroomRoom) Pods() (n int) {
 	return n
 }
 
-// Next returns the room to keep at now, given the pods that run on the pool's nodes. h is nil for no room.
-func (r HeadroomRoom) Next(space *resources.Space, pool string, h *Headroom, running []Running,
+// Next returns the room to keep at now, given the pods that run on the pool's nodes, and the taints of its template. h
+// is nil for no room.
+func (r HeadroomRoom) Next(space *resources.Space, pool string, taints []corev1.Taint, h *Headroom, running []Running,
 	now time.Time) HeadroomRoom {
 	if h == nil {
 		return HeadroomRoom{}
@@ -71,7 +72,7 @@ func (r HeadroomRoom) Next(space *resources.Space, pool string, h *Headroom, run
 		r.count(running, h.Percent, now)
 		r.Parts = share(r.Parts, r.mix, r.total)
 	} else {
-		r.Parts = fill(space, pool, h.Amounts, r.mix)
+		r.Parts = fill(space, pool, taints, h.Amounts, r.mix)
 	}
 	r.Until = time.Time{}
 	for _, since := range []time.Time{r.mixedAt, r.lowerSince} {
@@ -203,7 +204,8 @@ func withPods(mix []Running, parts []int) []Running {
 
 // fill fills amounts with pods of the mix, in proportion to their running pods, as long as one fits into the rest. It
 // fills the rest with small pods of no particular shape. Apart from rounding, the result never exceeds amounts.
-func fill(space *resources.Space, pool string, amounts corev1.ResourceList, mix []Running) []Running {
+func fill(space *resources.Space, pool string, taints []corev1.Taint, amounts corev1.ResourceList,
+	mix []Running) []Running {
 	var left resources.Vector
 	named := map[int]bool{}
 	for name, quantity := range amounts {
@@ -238,12 +240,12 @@ func fill(space *resources.Space, pool string, amounts corev1.ResourceList, mix 
 			left = left.With(component, left.At(component)-mix[best].Shape.Requests.At(component))
 		}
 	}
-	return append(withPods(mix, parts), small(space, pool, left)...)
+	return append(withPods(mix, parts), small(space, pool, taints, left)...)
 }
 
 // small divides an amount into pods of at most one core, 4Gi, and one unit of anything else. Such pods fit on every
-// useful node.
-func small(space *resources.Space, pool string, all resources.Vector) []Running {
+// useful node. They tolerate the pool's own taints and no others, such as that of a cordoned node: no pod comes there.
+func small(space *resources.Space, pool string, taints []corev1.Taint, all resources.Vector) []Running {
 	pieces := int64(0)
 	for component, amount := range all {
 		unit := int64(1)
@@ -264,8 +266,12 @@ func small(space *resources.Space, pool string, all resources.Vector) []Running 
 			each = each.With(component, (amount+pieces-1)/pieces)
 		}
 	}
-	return []Running{{roomShape(pool, &cluster.Shape{Requests: each,
-		Tolerations: []cluster.Toleration{{Operator: cluster.TolerationExists}}}), int(pieces)}}
+	shape := &cluster.Shape{Requests: each}
+	for _, taint := range Taints(taints) {
+		shape.Tolerations = append(shape.Tolerations, cluster.Toleration{Key: taint.Key,
+			Operator: cluster.TolerationEqual, Value: taint.Value, Effect: taint.Effect})
+	}
+	return []Running{{roomShape(pool, shape), int(pieces)}}
 }
 
 // Total returns the sum of all resources that the room requests, for display.

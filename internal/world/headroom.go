@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
@@ -72,7 +74,11 @@ func (s *Store) rebuildHeadroom(now time.Time) {
 			asked = nil
 		}
 		before := h.room
-		h.room = before.Next(s.space, name, asked, running[name], now)
+		var taints []corev1.Taint
+		if e := s.pools[name]; e != nil {
+			taints = e.object.Spec.Template.Spec.Taints
+		}
+		h.room = before.Next(s.space, name, taints, asked, running[name], now)
 		h.until = next
 		if until := h.room.Until; !until.IsZero() && (next.IsZero() || until.Before(next)) {
 			h.until = until
