@@ -60,7 +60,8 @@ func (c *cluster) preempt(pod *corev1.Pod, rooms []*room, tied *ties.Cluster) {
 			tied.Refusal(pod, r.node) != "" || strings.HasPrefix(r.node.Name, foreignPrefix) {
 			continue
 		}
-		if found := victimsOn(r, pod, lower[r.node.Name]); len(found) > 0 && (best == nil || len(found) < len(victims)) {
+		found := victimsOn(r, pod, lower[r.node.Name])
+		if len(found) > 0 && (best == nil || len(found) < len(victims)) {
 			best, victims = r, found
 		}
 	}

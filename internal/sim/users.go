@@ -200,7 +200,8 @@ func (w *World) driftPool(a arguments) error {
 
 func (w *World) makeWorkload(a arguments) error {
 	l := &workload{name: a.first(), replicas: int(a.number("replicas", 1)), protect: slices.Contains(a, "protect"),
-		clings: slices.Contains(a, "clings"), priority: int32(a.number("priority", 0)), grace: a.span("grace", 10*time.Second)}
+		clings: slices.Contains(a, "clings"), priority: int32(a.number("priority", 0)),
+		grace: a.span("grace", 10*time.Second)}
 	var err error
 	if l.tied, err = bondsOf(a); err != nil {
 		return err
