@@ -23,7 +23,7 @@ import (
 func habitVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{
 		"delete-pod": (*World).deletePod, "complete": (*World).complete, "guard": (*World).guardPod,
-		"hold-pool": (*World).holdPool, "switch": (*World).turnSwitch,
+		"hold-pool": (*World).holdPool, "switch": (*World).turnSwitch, "require": (*World).requireZone,
 	}
 }
 
@@ -97,6 +97,28 @@ func (w *World) pausePool(name, what string) {
 	})
 }
 
+// requireZone lets a pool launch in one zone only: require NAME ZONE|none. Its nodes elsewhere drift.
+func (w *World) requireZone(a arguments) error {
+	if len(a) < 2 {
+		return fmt.Errorf("want require NAME ZONE, not %v", a)
+	}
+	w.bindPool(a[0], strings.TrimPrefix(a[1], "none"))
+	return nil
+}
+
+func (w *World) bindPool(name, zone string) {
+	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: name}, apiserver.Main, func(p *karpenterv1.NodePool) {
+		list := &p.Spec.Template.Spec.Requirements
+		*list = slices.DeleteFunc(*list, func(r karpenterv1.NodeSelectorRequirementWithMinValues) bool {
+			return r.Key == corev1.LabelTopologyZone
+		})
+		if zone != "" {
+			*list = append(*list, karpenterv1.NodeSelectorRequirementWithMinValues{Key: corev1.LabelTopologyZone,
+				Operator: corev1.NodeSelectorOpIn, Values: []string{zone}})
+		}
+	})
+}
+
 // turnSwitch pauses all voluntary disruption, or ends the pause: switch on|off (D-14).
 func (w *World) turnSwitch(a arguments) error {
 	key := client.ObjectKey{Namespace: joiner.DefaultConfig().SystemNamespace, Name: translate.SwitchName}
@@ -120,9 +142,12 @@ func (w *World) checkSwitch(claim *karpenterv1.NodeClaim) {
 	}
 }
 
-// endHabits ends the pauses when all faults are healed.
+// endHabits ends the pauses when all faults are healed, and opens all zones.
 func (w *World) endHabits() {
-	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) { w.pausePool(o.GetName(), "") })
+	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
+		w.pausePool(o.GetName(), "")
+		w.bindPool(o.GetName(), "")
+	})
 	if w.checks.switched >= 0 {
 		w.cluster.must(w.turnSwitch(arguments{"off"}))
 	}
@@ -148,6 +173,11 @@ func (g *generator) habits() {
 		name := of(&d, g.names...)
 		for range 1 + d.n(3) {
 			g.add(at(), "hold-pool", name, of(&d, "Launch", "Disrupt", "Launch,Disrupt", "none"))
+		}
+	}
+	if d.chance(0.15) {
+		for range 1 + d.n(3) {
+			g.add(at(), "require", of(&d, g.names...), of(&d, "zone-a", "zone-b", "none"))
 		}
 	}
 	if d.chance(0.1) {
