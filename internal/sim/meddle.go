@@ -59,9 +59,25 @@ func (w *World) meddle(a arguments) error {
 	}
 	change(w, &corev1.Node{}, client.ObjectKeyFromObject(found), apiserver.Main, marks()[a[1]])
 	if a[1] == "forced" {
+		w.startAgain(found.GetName())
 		return w.deleteOne(found)
 	}
 	return nil
+}
+
+// startAgain may let the kubelet of a machine start again, a while after its Node was deleted: then it joins again.
+func (w *World) startAgain(node string) {
+	d := newDice(w.script.Seed, "again", node)
+	if d.chance(0.5) {
+		return
+	}
+	w.after(d.between(time.Second, 20*time.Minute), func() {
+		for _, m := range w.cloud.Machines() {
+			if m.Node.Name == node && w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: node}) == nil {
+				w.join(m)
+			}
+		}
+	})
 }
 
 // classless deletes the node class of all pools, and makes it again a while later: classless TIME. EC2's is held by

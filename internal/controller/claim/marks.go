@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 )
 
@@ -34,21 +35,29 @@ func isOwner(node *corev1.Node, claim *karpenterv1.NodeClaim) bool {
 	return slices.ContainsFunc(node.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID })
 }
 
-// keepMarks puts back what is missing on a registered node. While the node reboots, its label of an initialized node
-// is off on purpose (K-49).
+// keepMarks puts back what is missing on a registered node. A Node that is younger than the registration is another
+// one: somebody deleted the first one past our finalizer, and the kubelet has joined again. It is adopted like a new
+// node. The label of an initialized node comes once the node is fit for pods; while it reboots, it is off on purpose
+// (K-49).
 func (c *Controller) keepMarks(ctx context.Context, w *work) error {
 	if w.node == nil || w.node.DeletionTimestamp != nil || !w.is(karpenterv1.ConditionTypeRegistered) {
 		return nil
 	}
-	opened := w.is(karpenterv1.ConditionTypeInitialized) && !reboots(w.claim)
-	if w.node.Labels[karpenterv1.NodeRegisteredLabelKey] == "true" && isOwner(w.node, w.claim) &&
-		controllerutil.ContainsFinalizer(w.node, karpenterv1.TerminationFinalizer) &&
-		(!opened || w.node.Labels[karpenterv1.NodeInitializedLabelKey] == "true") {
+	marked := w.node.Labels[karpenterv1.NodeRegisteredLabelKey] == "true" && isOwner(w.node, w.claim) &&
+		controllerutil.ContainsFinalizer(w.node, karpenterv1.TerminationFinalizer)
+	open := w.is(karpenterv1.ConditionTypeInitialized) &&
+		w.node.Labels[karpenterv1.NodeInitializedLabelKey] != "true" && lacking(w.node, w.claim) == ""
+	if marked && !open {
 		return nil
 	}
 	node := w.node.DeepCopy()
-	mark(node, w.claim)
-	if opened {
+	since, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeRegistered)
+	if node.CreationTimestamp.After(since) && !marked {
+		adopt(node, w.claim)
+	} else {
+		mark(node, w.claim)
+	}
+	if open {
 		node.Labels[karpenterv1.NodeInitializedLabelKey] = "true"
 	}
 	if err := c.config.Client.Patch(ctx, node, patch.Node(w.node, node)); client.IgnoreNotFound(err) != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
@@ -124,7 +125,6 @@ func TestAClaimWhoseNodeIsGoneIsGivenUp(t *testing.T) {
 		r.makeReady(t)
 		r.reconcile(t)
 		r.clock.Advance(time.Hour)
-		node := r.node(t)
 		strip(t, r, "finalizer")
 		if err := r.server.Delete(t.Context(), r.node(t)); err != nil {
 			t.Fatal(err)
@@ -144,10 +144,20 @@ func TestAClaimWhoseNodeIsGoneIsGivenUp(t *testing.T) {
 			t.Fatal("the claim is given up before its time")
 		}
 		if back {
-			node.ResourceVersion = ""
+			node := joined()
+			node.UID, node.CreationTimestamp = "n2", metav1.NewTime(r.clock.Now())
 			if err := r.server.Create(t.Context(), node); err != nil {
 				t.Fatal(err)
 			}
+			r.reconcile(t)
+			node = r.node(t)
+			if !hasAll(node, karpenterv1.NodeInitializedLabelKey) || node.Labels["team"] != "a" ||
+				node.Labels[karpenterv1.NodeInitializedLabelKey] != "" || slices.ContainsFunc(node.Spec.Taints,
+				func(t corev1.Taint) bool { return t.Key == karpenterv1.UnregisteredTaintKey }) {
+				t.Errorf("the node that joined again is not adopted: labels %v, taints %v", node.Labels,
+					node.Spec.Taints)
+			}
+			r.makeReady(t)
 		}
 		r.clock.Advance(time.Minute)
 		r.reconcile(t)
@@ -155,8 +165,8 @@ func TestAClaimWhoseNodeIsGoneIsGivenUp(t *testing.T) {
 		if gone := got == nil || got.DeletionTimestamp != nil; gone == back {
 			t.Errorf("back %t: the claim is given up: %t", back, gone)
 		}
-		if back && r.is(t, karpenterv1.ConditionTypeReady) != "True" {
-			t.Error("the claim is not ready although its node is back")
+		if back && (r.is(t, karpenterv1.ConditionTypeReady) != "True" || !hasAll(r.node(t), "")) {
+			t.Error("the claim is not ready although its node is back, or the node has not its marks")
 		}
 	}
 }
