@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -61,6 +62,63 @@ func TestDrainRespectsDisruptionBudgets(t *testing.T) {
 				fmt.Sprintf("%d pods", len(pods)), err
 		})
 	r.oneNodePerClaim()
+}
+
+// P-40: somebody takes our finalizer, the owner and a label off a Node. They come back, so that the node is drained.
+// Somebody else's reboot taint goes.
+func TestMarksOfANodeComeBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, quick))
+	r.apply(deployment("web", 1, "{cpu: '1'}", "") + guard("web", "maxUnavailable: 0"))
+	r.allRunning(1, soon)
+	node := r.nodeOf("web")
+	r.run("patch", "node", node.Name, "--type=merge", "-p",
+		`{"metadata":{"finalizers":null,"ownerReferences":null,"labels":{"karpenter.sh/initialized":null}}}`)
+	r.run("taint", "node", node.Name, karpenterv1.RebootingTaintKey+"=:NoSchedule")
+	r.eventually(soon, "our marks on the node", func(ctx context.Context) (bool, string, error) {
+		nodes, err := r.nodes(ctx)
+		now := nodes[node.Name]
+		saw := fmt.Sprintf("finalizers %v, owners %v, labels %v, taints %v", now.Finalizers, now.OwnerReferences,
+			now.Labels, now.Spec.Taints)
+		return len(now.Finalizers) == len(node.Finalizers) && len(now.OwnerReferences) == 1 &&
+			now.Labels[karpenterv1.NodeInitializedLabelKey] == "true" && len(now.Spec.Taints) == 0, saw, err
+	})
+	r.run("delete", "nodeclaim", node.Name, "--wait=false")
+	r.eventually(soon, "the budget to hold the drain", func(ctx context.Context) (bool, string, error) {
+		var c karpenterv1.NodeClaim
+		err := r.Client.Get(ctx, client.ObjectKey{Name: node.Name}, &c)
+		_, _, message := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeDrained)
+		return strings.Contains(message, "PodDisruptionBudget web "), message, err
+	})
+}
+
+// D-03: a finalizer holds a pod that is ending. A minute after its grace period it counts as stuck: its node goes, and
+// the drain does not wait for it.
+func TestAPodThatNobodyEndsKeepsNoNode(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, quick))
+	r.apply(deployment("web", 1, "{cpu: '1'}", ""))
+	r.run("patch", "deployment", "web", "--type=merge", "-p",
+		`{"spec":{"template":{"metadata":{"finalizers":["example.com/hold"]}}}}`)
+	r.run("rollout", "status", "deployment", "web", "--timeout=1m")
+	r.run("scale", "deployment", "web", "--replicas=0")
+	held := func(ctx context.Context) (int, error) {
+		pods, err := r.pods(ctx, client.MatchingLabels{"app": "web"})
+		return len(pods), err
+	}
+	if n, err := held(t.Context()); err != nil || n == 0 {
+		t.Fatalf("%d pods are held by their finalizers, want some (%v)", n, err)
+	}
+	r.eventually(later, "the node to go", func(ctx context.Context) (bool, string, error) {
+		nodes, err := r.nodes(ctx)
+		n, podErr := held(ctx)
+		return len(nodes) == 0, fmt.Sprintf("%d nodes, %d pods are held", len(nodes), n), errors.Join(err, podErr)
+	})
+	if n, err := held(t.Context()); err != nil || n == 0 {
+		t.Errorf("%d pods are held by their finalizers after their node went, want some (%v)", n, err)
+	}
 }
 
 // P-33: a NodeClaim made by hand, without a pool, is launched, registered and initialized. It goes when it is deleted
