@@ -19,7 +19,8 @@ import (
 
 // meddleVerbs returns the script lines of this file.
 func meddleVerbs() map[string]func(*World, arguments) error {
-	return map[string]func(*World, arguments) error{"meddle": (*World).meddle, "classless": (*World).classless}
+	return map[string]func(*World, arguments) error{"meddle": (*World).meddle, "classless": (*World).classless,
+		"meddle-claim": (*World).meddleClaim}
 }
 
 // marks says what each kind of meddling does to a node.
@@ -65,6 +66,33 @@ func (w *World) meddle(a arguments) error {
 	return nil
 }
 
+// claimMarks says what each kind of meddling does to a claim.
+func claimMarks() map[string]func(*karpenterv1.NodeClaim) {
+	return map[string]func(*karpenterv1.NodeClaim){
+		"finalizer": func(c *karpenterv1.NodeClaim) {
+			controllerutil.RemoveFinalizer(c, karpenterv1.TerminationFinalizer)
+		},
+		"hash":        func(c *karpenterv1.NodeClaim) { delete(c.Annotations, karpenterv1.NodePoolHashAnnotationKey) },
+		"annotations": func(c *karpenterv1.NodeClaim) { c.Annotations = nil },
+		"labels": func(c *karpenterv1.NodeClaim) {
+			c.Labels = map[string]string{karpenterv1.NodePoolLabelKey: c.Labels[karpenterv1.NodePoolLabelKey]}
+		},
+	}
+}
+
+// meddleClaim changes a mark of the Kth claim of ours: meddle-claim K MARK.
+func (w *World) meddleClaim(a arguments) error {
+	if len(a) != 2 || claimMarks()[a[1]] == nil {
+		return fmt.Errorf("want meddle-claim K MARK, not meddle-claim %v", a)
+	}
+	found := w.choose(&karpenterv1.NodeClaim{}, a[0], func(o client.Object) bool { return !isOther(o) })
+	if found == nil || found.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	change(w, &karpenterv1.NodeClaim{}, client.ObjectKeyFromObject(found), apiserver.Main, claimMarks()[a[1]])
+	return nil
+}
+
 // startAgain may let the kubelet of a machine start again, a while after its Node was deleted: then it joins again.
 func (w *World) startAgain(node string) {
 	d := newDice(w.script.Seed, "again", node)
@@ -98,6 +126,12 @@ func (g *generator) meddling() {
 	if d.chance(0.05) {
 		g.add(d.between(20*time.Second, g.script.Heal-time.Second), "classless", d.between(time.Second,
 			3*time.Minute).String())
+	}
+	if d = newDice(g.script.Seed, "meddling with claims"); d.chance(0.1) {
+		for range 1 + d.n(3) {
+			g.add(d.between(20*time.Second, g.script.Heal-time.Second), "meddle-claim", fmt.Sprint(d.n(9)),
+				of(&d, "finalizer", "hash", "annotations", "labels"))
+		}
 	}
 	if d = newDice(g.script.Seed, "meddling"); !d.chance(0.15) {
 		return
