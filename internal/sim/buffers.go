@@ -132,7 +132,7 @@ func (w *World) roomMissing() string {
 				problem = fmt.Sprintf("CapacityBuffer %s says that it has room for %d pods: there is room for %d, "+
 					"and %dm cores are free for the %dm of all", b.Name, replicas, have, all, together)
 			}
-		case c.Reason != "LimitReached":
+		case c.Reason != "LimitReached" && w.grows():
 			problem = fmt.Sprintf("CapacityBuffer %s still lacks room: %s: %s", b.Name, c.Reason, c.Message)
 		default:
 			w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
@@ -146,6 +146,15 @@ func (w *World) roomMissing() string {
 		}
 	})
 	return problem
+}
+
+// grows reports whether some pool launches nodes for pods: users may have deleted all that do.
+func (w *World) grows() bool {
+	some := false
+	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
+		some = some || o.(*karpenterv1.NodePool).Spec.Replicas == nil && !isOther(o)
+	})
+	return some
 }
 
 // freeCores returns what pods leave free on each schedulable node, in millicores.

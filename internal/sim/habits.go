@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -24,6 +25,7 @@ func habitVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{
 		"delete-pod": (*World).deletePod, "complete": (*World).complete, "guard": (*World).guardPod,
 		"hold-pool": (*World).holdPool, "switch": (*World).turnSwitch, "require": (*World).requireZone,
+		"edit": (*World).editPool, "delete-pool": (*World).deletePool,
 	}
 }
 
@@ -119,6 +121,31 @@ func (w *World) bindPool(name, zone string) {
 	})
 }
 
+// editPool changes how nodes of a pool may go: edit NAME after= budget= policy= weight=.
+func (w *World) editPool(a arguments) error {
+	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main,
+		func(p *karpenterv1.NodePool) {
+			if after := a.span("after", -1); after >= 0 {
+				p.Spec.Disruption.ConsolidateAfter = karpenterv1.NillableDuration{Duration: &after}
+			}
+			if budget, stated := a.value("budget"); stated {
+				p.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.Parse(budget)}}
+			}
+			if policy, stated := a.value("policy"); stated {
+				p.Spec.Disruption.ConsolidationPolicy = karpenterv1.ConsolidationPolicy(policy)
+			}
+			if weight := a.number("weight", 0); weight > 0 && p.Spec.Replicas == nil {
+				p.Spec.Weight = new(int32(weight))
+			}
+		})
+	return nil
+}
+
+// deletePool deletes a pool for good: delete-pool NAME. Its nodes go with it.
+func (w *World) deletePool(a arguments) error {
+	return w.deleteOne(w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}))
+}
+
 // turnSwitch pauses all voluntary disruption, or ends the pause: switch on|off (D-14).
 func (w *World) turnSwitch(a arguments) error {
 	key := client.ObjectKey{Namespace: joiner.DefaultConfig().SystemNamespace, Name: translate.SwitchName}
@@ -174,6 +201,15 @@ func (g *generator) habits() {
 		for range 1 + d.n(3) {
 			g.add(at(), "hold-pool", name, of(&d, "Launch", "Disrupt", "Launch,Disrupt", "none"))
 		}
+	}
+	if d.chance(0.15) {
+		for range 1 + d.n(4) {
+			g.add(at(), "edit", of(&d, g.names...), of(&d, "after=0s", "after=1m", "budget=1", "budget=50%",
+				"budget=100%", "policy=WhenEmpty", "policy=WhenEmptyOrUnderutilized", "weight=9"))
+		}
+	}
+	if d.chance(0.06) {
+		g.add(at(), "delete-pool", of(&d, g.names...))
 	}
 	if d.chance(0.15) {
 		for range 1 + d.n(3) {
