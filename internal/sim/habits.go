@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +22,8 @@ import (
 // habitVerbs returns the script lines of this file.
 func habitVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{
-		"delete-pod": (*World).deletePod, "complete": (*World).complete, "guard": (*World).guardPod,
-		"hold-pool": (*World).holdPool, "switch": (*World).turnSwitch, "require": (*World).requireZone,
+		"delete-pod": (*World).deletePod, "complete": (*World).complete, "protect-pod": (*World).protectPod,
+		"pause-pool": (*World).pausePool, "switch": (*World).turnSwitch, "require": (*World).requireZone,
 		"edit": (*World).editPool, "delete-pool": (*World).deletePool,
 	}
 }
@@ -58,14 +57,15 @@ func (w *World) complete(a arguments) error {
 	return nil
 }
 
-// guardPod sets karpenter.sh/do-not-disrupt on the Kth running pod: guard K VALUE. The value none takes it off.
-func (w *World) guardPod(a arguments) error {
+// protectPod sets karpenter.sh/do-not-disrupt on the Kth running pod: protect-pod K VALUE. The value none takes it
+// off.
+func (w *World) protectPod(a arguments) error {
 	found := w.pickPod(a.first())
 	if found == nil || len(a) < 2 {
 		return nil
 	}
 	change(w, &corev1.Pod{}, client.ObjectKeyFromObject(found), apiserver.Main, func(p *corev1.Pod) {
-		if a[1] == "none" {
+		if a[1] == none {
 			delete(p.Annotations, karpenterv1.DoNotDisruptAnnotationKey)
 			return
 		}
@@ -77,18 +77,21 @@ func (w *World) guardPod(a arguments) error {
 	return nil
 }
 
-// holdPool pauses a pool: hold-pool NAME Launch|Disrupt|Launch,Disrupt|none.
-func (w *World) holdPool(a arguments) error {
+// none is the word for no value.
+const none = "none"
+
+// pausePool pauses a pool: pause-pool NAME Launch|Disrupt|Launch,Disrupt|none.
+func (w *World) pausePool(a arguments) error {
 	if len(a) < 2 {
-		return fmt.Errorf("want hold-pool NAME WHAT, not %v", a)
+		return fmt.Errorf("want pause-pool NAME WHAT, not %v", a)
 	}
-	w.pausePool(a[0], strings.TrimPrefix(a[1], "none"))
+	w.setPause(a[0], a[1])
 	return nil
 }
 
-func (w *World) pausePool(name, what string) {
+func (w *World) setPause(name, what string) {
 	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: name}, apiserver.Main, func(p *karpenterv1.NodePool) {
-		if what == "" {
+		if what == none {
 			delete(p.Annotations, karpenterv1.PausedAnnotationKey)
 			return
 		}
@@ -104,7 +107,7 @@ func (w *World) requireZone(a arguments) error {
 	if len(a) < 2 {
 		return fmt.Errorf("want require NAME ZONE, not %v", a)
 	}
-	w.bindPool(a[0], strings.TrimPrefix(a[1], "none"))
+	w.bindPool(a[0], a[1])
 	return nil
 }
 
@@ -114,7 +117,7 @@ func (w *World) bindPool(name, zone string) {
 		*list = slices.DeleteFunc(*list, func(r karpenterv1.NodeSelectorRequirementWithMinValues) bool {
 			return r.Key == corev1.LabelTopologyZone
 		})
-		if zone != "" {
+		if zone != none {
 			*list = append(*list, karpenterv1.NodeSelectorRequirementWithMinValues{Key: corev1.LabelTopologyZone,
 				Operator: corev1.NodeSelectorOpIn, Values: []string{zone}})
 		}
@@ -172,8 +175,8 @@ func (w *World) checkSwitch(claim *karpenterv1.NodeClaim) {
 // endHabits ends the pauses when all faults are healed, and opens all zones.
 func (w *World) endHabits() {
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
-		w.pausePool(o.GetName(), "")
-		w.bindPool(o.GetName(), "")
+		w.setPause(o.GetName(), none)
+		w.bindPool(o.GetName(), none)
 	})
 	if w.checks.switched >= 0 {
 		w.cluster.must(w.turnSwitch(arguments{"off"}))
@@ -192,14 +195,14 @@ func (g *generator) habits() {
 			case 1:
 				g.add(when, "complete", k, of(&d, "Succeeded", "Succeeded", "Failed"))
 			case 2:
-				g.add(when, "guard", k, of(&d, "true", "30s", "5m", "false", "none"))
+				g.add(when, "protect-pod", k, of(&d, "true", "30s", "5m", "false", none))
 			}
 		}
 	}
 	if d.chance(0.1) {
 		name := of(&d, g.names...)
 		for range 1 + d.n(3) {
-			g.add(at(), "hold-pool", name, of(&d, "Launch", "Disrupt", "Launch,Disrupt", "none"))
+			g.add(at(), "pause-pool", name, of(&d, "Launch", "Disrupt", "Launch,Disrupt", none))
 		}
 	}
 	if d.chance(0.15) {
@@ -213,7 +216,7 @@ func (g *generator) habits() {
 	}
 	if d.chance(0.15) {
 		for range 1 + d.n(3) {
-			g.add(at(), "require", of(&d, g.names...), of(&d, "zone-a", "zone-b", "none"))
+			g.add(at(), "require", of(&d, g.names...), of(&d, "zone-a", "zone-b", none))
 		}
 	}
 	if d.chance(0.1) {
