@@ -242,11 +242,11 @@ func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (code ca
 	case registered.Status != metav1.ConditionTrue:
 		return cause.NotRegistered, "its machine is launched, and has not joined: " +
 			cmp.Or(registered.Message, "nothing more is known"), ""
-	case !is(karpenterv1.ConditionTypeInitialized):
+	case !is(karpenterv1.ConditionTypeInitialized) && get(karpenterv1.ConditionTypeReady).Reason != reasonNodeGone:
 		return cause.NotInitialized, "it has joined, and is not initialized: " +
 			cmp.Or(get(karpenterv1.ConditionTypeInitialized).Message, "a startup taint or a resource is still to "+
 				"come or to go"), ""
-	case node == nil || node.Name == "":
+	case node == nil || node.Name == "", get(karpenterv1.ConditionTypeReady).Reason == reasonNodeGone:
 		return cause.NodeGone, "its node " + claim.Status.NodeName + " is gone, and its machine runs without it", ""
 	case is(karpenterv1.ConditionTypeDisruptionReason):
 		s := w.store.Snapshot()
@@ -260,6 +260,9 @@ func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (code ca
 
 // reasonBlocked is the reason of the condition Drained while something blocks the drain.
 const reasonBlocked = "Blocked"
+
+// reasonNodeGone is the reason of the condition Ready of a claim whose node is gone.
+const reasonNodeGone = "NodeGone"
 
 // reasonHeld is the reason of the condition Launched of a claim held by its pool's hard limit.
 const reasonHeld = "HardLimit"

@@ -28,7 +28,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -310,7 +309,7 @@ func (c *Controller) sumUp(w *work) {
 			break
 		}
 	}
-	if value.Status == metav1.ConditionTrue && w.node == nil {
+	if w.node == nil && w.is(karpenterv1.ConditionTypeRegistered) {
 		value = condition.Unknown(karpenterv1.ConditionTypeReady, reasonNodeGone, nodeGone(w.claim))
 	}
 	c.set(w, value)

@@ -22,11 +22,11 @@ type stage struct {
 // overdue gives the claim up if its current stage has taken too long, and reports whether it did. Otherwise it
 // schedules the next step in time.
 func (c *Controller) overdue(ctx context.Context, w *work) (bool, error) {
+	if w.node == nil && w.is(karpenterv1.ConditionTypeRegistered) {
+		return c.deserted(ctx, w)
+	}
 	if reboots(w.claim) { // its initialization timeout began long ago, and endReboot has its own
 		return false, nil
-	}
-	if w.node == nil && w.is(karpenterv1.ConditionTypeInitialized) {
-		return c.deserted(ctx, w)
 	}
 	launched, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
 	registered, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeRegistered)
@@ -59,7 +59,7 @@ func (c *Controller) overdue(ctx context.Context, w *work) (bool, error) {
 	return false, nil
 }
 
-// reasonNodeGone is the reason of the condition Ready of an initialized claim whose node is gone while its machine
+// reasonNodeGone is the reason of the condition Ready of a registered claim whose node is gone while its machine
 // runs, and of such a claim's end.
 const reasonNodeGone = "NodeGone"
 
@@ -67,9 +67,10 @@ func nodeGone(claim *karpenterv1.NodeClaim) string {
 	return "node " + claim.Status.NodeName + " is gone, and its machine runs without it"
 }
 
-// deserted gives up an initialized claim whose node is gone while its machine runs, and reports whether it did.
-// Somebody has deleted the Node past our finalizer. A kubelet that starts anew joins again, so it has as long as a new
-// machine (P-30). Otherwise nobody would end the machine.
+// deserted gives up a registered claim whose node is gone while its machine runs, and reports whether it did. Somebody
+// has deleted the Node past our finalizer. A kubelet that starts anew joins again, so it has as long as a new machine
+// (P-30). Otherwise nobody would end the machine. A claim that was not ready before has that time from when it ceased
+// to be. The API server is asked, since the cache may lack the node of a claim that another leader has registered.
 func (c *Controller) deserted(ctx context.Context, w *work) (bool, error) {
 	ready, found := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeReady)
 	if !found || ready.Reason != reasonNodeGone || c.config.Timeouts.Registration <= 0 {
@@ -78,6 +79,9 @@ func (c *Controller) deserted(ctx context.Context, w *work) (bool, error) {
 	if left := ready.LastTransitionTime.Add(c.config.Timeouts.Registration).Sub(c.config.Now()); left > 0 {
 		w.askAgain(left)
 		return false, nil
+	}
+	if node, err := c.lateNode(ctx, w.claim); err != nil || node != nil {
+		return false, err
 	}
 	message := fmt.Sprintf("%s for %s", nodeGone(w.claim), c.config.Timeouts.Registration)
 	return true, c.giveUp(ctx, w, karpenterv1.ConditionTypeRegistered, reasonNodeGone, event.Timeout, message)

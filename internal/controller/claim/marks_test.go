@@ -170,3 +170,29 @@ func TestAClaimWhoseNodeIsGoneIsGivenUp(t *testing.T) {
 		}
 	}
 }
+
+// P-30, K-49: the same while the node reboots: no one waits for the end of a reboot of a node that is gone.
+func TestARebootingClaimWhoseNodeIsGoneIsGivenUp(t *testing.T) {
+	t.Parallel()
+	c1 := newClaim()
+	c1.Spec.StartupTaints = nil
+	r := newRig(t, c1, joined())
+	r.config.Reboots, r.config.Fleet = true, fleet.New(rebooting{r.cloud})
+	r.step = claim.New(r.config)
+	r.reconcile(t)
+	r.makeReady(t)
+	r.reconcile(t)
+	r.clock.Advance(time.Hour)
+	reboots(t, r, karpenterv1.ReasonRebootIssued)
+	r.reconcile(t)
+	strip(t, r, "finalizer")
+	if err := r.server.Delete(t.Context(), r.node(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.reconcile(t)
+	r.clock.Advance(15 * time.Minute)
+	r.reconcile(t)
+	if got := r.claim(t); got != nil && got.DeletionTimestamp == nil {
+		t.Errorf("the claim stays: %+v", got.Status.Conditions)
+	}
+}
