@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine"
@@ -162,7 +161,8 @@ func (g *generator) workloads() {
 		if own.chance(0.25) {
 			args = append(args, "disk="+of(&own, "late", "late", "zone-a", "zone-b"))
 		}
-		if own = newDice(g.script.Seed, "clings", name); own.chance(0.1) && !slices.ContainsFunc(args, isDisk) {
+		_, disk := arguments(args).value("disk")
+		if own = newDice(g.script.Seed, "clings", name); own.chance(0.1) && !disk {
 			args = append(args, "clings")
 		}
 		if own = newDice(g.script.Seed, "priority", name); own.chance(0.15) {
@@ -172,8 +172,6 @@ func (g *generator) workloads() {
 		g.add(d.between(0, 20*time.Second), "workload", args...)
 	}
 }
-
-func isDisk(arg string) bool { return strings.HasPrefix(arg, "disk=") }
 
 // event adds an action of users, clouds or machines.
 func (g *generator) event() {

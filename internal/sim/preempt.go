@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,7 +56,7 @@ func (c *cluster) preempt(pod *corev1.Pod, rooms []*room, tied *ties.Cluster) {
 	var victims []*corev1.Pod
 	for _, r := range rooms {
 		if r.node.Spec.Unschedulable || !r.admits(pod) || !r.attaches(pod) || !c.reaches(pod, r.node) ||
-			tied.Refusal(pod, r.node) != "" || strings.HasPrefix(r.node.Name, foreignPrefix) {
+			tied.Refusal(pod, r.node) != "" || isOther(r.node) {
 			continue
 		}
 		found := victimsOn(r, pod, lower[r.node.Name])

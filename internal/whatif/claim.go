@@ -232,6 +232,7 @@ func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (code ca
 		return code, text, ""
 	}
 	launched, registered := get(karpenterv1.ConditionTypeLaunched), get(karpenterv1.ConditionTypeRegistered)
+	gone := get(karpenterv1.ConditionTypeReady).Reason == string(cause.NodeGone)
 	switch {
 	case launched.Status == metav1.ConditionFalse:
 		return cause.LaunchesFail, "the provider refuses it: " + reasonOf(launched), ""
@@ -242,11 +243,11 @@ func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (code ca
 	case registered.Status != metav1.ConditionTrue:
 		return cause.NotRegistered, "its machine is launched, and has not joined: " +
 			cmp.Or(registered.Message, "nothing more is known"), ""
-	case !is(karpenterv1.ConditionTypeInitialized) && get(karpenterv1.ConditionTypeReady).Reason != reasonNodeGone:
+	case !is(karpenterv1.ConditionTypeInitialized) && !gone:
 		return cause.NotInitialized, "it has joined, and is not initialized: " +
 			cmp.Or(get(karpenterv1.ConditionTypeInitialized).Message, "a startup taint or a resource is still to "+
 				"come or to go"), ""
-	case node == nil || node.Name == "", get(karpenterv1.ConditionTypeReady).Reason == reasonNodeGone:
+	case gone, node == nil, node.Name == "":
 		return cause.NodeGone, "its node " + claim.Status.NodeName + " is gone, and its machine runs without it", ""
 	case is(karpenterv1.ConditionTypeDisruptionReason):
 		s := w.store.Snapshot()
@@ -260,9 +261,6 @@ func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (code ca
 
 // reasonBlocked is the reason of the condition Drained while something blocks the drain.
 const reasonBlocked = "Blocked"
-
-// reasonNodeGone is the reason of the condition Ready of a claim whose node is gone.
-const reasonNodeGone = "NodeGone"
 
 // reasonHeld is the reason of the condition Launched of a claim held by its pool's hard limit.
 const reasonHeld = "HardLimit"

@@ -15,16 +15,22 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
+// oneGuardedPod returns a cluster with one pod, whose PodDisruptionBudget allows no disruption, and its node.
+func oneGuardedPod(t *testing.T) (*testRig, corev1.Node) {
+	t.Helper()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, quick))
+	r.apply(deployment("web", 1, "{cpu: '1'}", "") + guard("web", "maxUnavailable: 0"))
+	r.allRunning(1, soon)
+	return r, r.nodeOf("web")
+}
+
 // P-40, P-42: a deleted claim's node is tainted and drained by the eviction API. A budget that allows no disruption
 // holds it. The claim names the pod and the budget, and says that waiting will not help. When the budget allows it,
 // the pod moves and the node goes.
 func TestDrainRespectsDisruptionBudgets(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
-	r.apply(kwokPool("default", amd64Linux, quick))
-	r.apply(deployment("web", 1, "{cpu: '1'}", "") + guard("web", "maxUnavailable: 0"))
-	r.allRunning(1, soon)
-	node := r.nodeOf("web")
+	r, node := oneGuardedPod(t)
 	claim := node.Name
 	r.run("delete", "nodeclaim", claim, "--wait=false")
 	r.eventually(soon, "the claim to say that the budget holds the drain",
@@ -68,11 +74,7 @@ func TestDrainRespectsDisruptionBudgets(t *testing.T) {
 // Somebody else's reboot taint goes.
 func TestMarksOfANodeComeBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
-	r.apply(kwokPool("default", amd64Linux, quick))
-	r.apply(deployment("web", 1, "{cpu: '1'}", "") + guard("web", "maxUnavailable: 0"))
-	r.allRunning(1, soon)
-	node := r.nodeOf("web")
+	r, node := oneGuardedPod(t)
 	r.run("patch", "node", node.Name, "--type=merge", "-p",
 		`{"metadata":{"finalizers":null,"ownerReferences":null,"labels":{"karpenter.sh/initialized":null}}}`)
 	r.run("taint", "node", node.Name, karpenterv1.RebootingTaintKey+"=:NoSchedule")

@@ -131,10 +131,12 @@ func TestWhichInstancesAreEnded(t *testing.T) {
 	}
 }
 
-// P-40: an orphan instance with an adopted node is ended by its node's finalizer, after a drain. A node without our
-// finalizer does not delay that, nor does another machine's node.
+// P-40: an orphan instance with a registered node is ended by its node's finalizer, after a drain. If somebody has
+// taken the finalizer off, the node gets it back first. A node that was never ours does not delay that, nor does
+// another machine's node.
 func TestTheNodeOfAnOrphanIsDrainedFirst(t *testing.T) {
 	t.Parallel()
+	registered := map[string]string{karpenterv1.NodeRegisteredLabelKey: "true"}
 	for name, c := range map[string]struct {
 		change     func(*corev1.Node)
 		ended, del bool
@@ -142,6 +144,11 @@ func TestTheNodeOfAnOrphanIsDrainedFirst(t *testing.T) {
 		"ours": {func(*corev1.Node) {}, false, true},
 		"is draining": {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: controllertest.Start()} },
 			false, false},
+		"lost our finalizer": {func(n *corev1.Node) { n.Finalizers, n.Labels = nil, registered }, false, true},
+		"let go, and held by another": {func(n *corev1.Node) {
+			n.Finalizers, n.Labels = []string{"example.com/other"}, registered
+			n.DeletionTimestamp = &metav1.Time{Time: controllertest.Start()}
+		}, true, false},
 		"no finalizer":  {func(n *corev1.Node) { n.Finalizers = nil }, true, false},
 		"not adopted":   {func(n *corev1.Node) { n.Finalizers = []string{"example.com/other"} }, true, false},
 		"of another ID": {func(n *corev1.Node) { n.Spec.ProviderID = "fake://another" }, true, false},
@@ -177,6 +184,9 @@ func TestTheNodeOfAnOrphanIsDrainedFirst(t *testing.T) {
 		if ended := len(r.cloud.machines) == 0; ended != c.ended || (len(deleted) == 1) != c.del {
 			t.Errorf("%s: ended %t, nodes deleted %v; want it ended: %t, the node deleted: %t", name, ended, deleted,
 				c.ended, c.del)
+		}
+		if c.del && !slices.Contains(r.node(t).Finalizers, karpenterv1.TerminationFinalizer) {
+			t.Errorf("%s: the node is deleted without our finalizer", name)
 		}
 	}
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {

@@ -7,6 +7,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
@@ -60,8 +61,8 @@ func (c *Controller) overdue(ctx context.Context, w *work) (bool, error) {
 }
 
 // reasonNodeGone is the reason of the condition Ready of a registered claim whose node is gone while its machine
-// runs, and of such a claim's end.
-const reasonNodeGone = "NodeGone"
+// runs, and of such a claim's end: its cause.
+const reasonNodeGone = string(cause.NodeGone)
 
 func nodeGone(claim *karpenterv1.NodeClaim) string {
 	return "node " + claim.Status.NodeName + " is gone, and its machine runs without it"

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -60,9 +60,13 @@ func (c *Controller) keepMarks(ctx context.Context, w *work) error {
 	if open {
 		node.Labels[karpenterv1.NodeInitializedLabelKey] = "true"
 	}
-	if err := c.config.Client.Patch(ctx, node, patch.Node(w.node, node)); client.IgnoreNotFound(err) != nil {
+	switch err := c.config.Client.Patch(ctx, node, patch.Node(w.node, node)); {
+	case apierrors.IsNotFound(err): // it just went away, and the cache does not show that yet
+		w.node = nil
+	case err != nil:
 		return fmt.Errorf("putting our marks back onto node %s: %w", w.node.Name, err)
+	default:
+		w.node = node
 	}
-	w.node = node
 	return nil
 }

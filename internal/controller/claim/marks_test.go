@@ -1,6 +1,7 @@
 package claim_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,12 +9,42 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
+
+// initialized returns a claim with an initialized node. With reboots, its provider can reboot it.
+func initialized(t *testing.T, reboots bool) *rig {
+	t.Helper()
+	c := newClaim()
+	c.Spec.StartupTaints = nil
+	r := newRig(t, c, joined())
+	if reboots {
+		r.config.Reboots, r.config.Fleet = true, fleet.New(rebooting{r.cloud})
+		r.step = claim.New(r.config)
+	}
+	r.reconcile(t)
+	r.makeReady(t)
+	r.reconcile(t)
+	if r.is(t, karpenterv1.ConditionTypeReady) != "True" || !hasAll(r.node(t), "") {
+		t.Fatal("the claim is not ready, or its node does not have its marks at first")
+	}
+	return r
+}
+
+// forceNode deletes the node past our finalizer.
+func forceNode(t *testing.T, r *rig) {
+	t.Helper()
+	strip(t, r, "finalizer")
+	if err := r.server.Delete(t.Context(), r.node(t)); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // strip takes one of our marks off a node.
 func strip(t *testing.T, r *rig, what string) {
@@ -44,17 +75,7 @@ func TestMarksOfANodeComeBack(t *testing.T) {
 	for _, what := range []string{"finalizer", "owner", karpenterv1.NodeRegisteredLabelKey,
 		karpenterv1.NodeInitializedLabelKey} {
 		for _, ongoing := range []bool{false, true} {
-			c1 := newClaim()
-			c1.Spec.StartupTaints = nil
-			r := newRig(t, c1, joined())
-			r.config.Reboots, r.config.Fleet = true, fleet.New(rebooting{r.cloud})
-			r.step = claim.New(r.config)
-			r.reconcile(t)
-			r.makeReady(t)
-			r.reconcile(t)
-			if !hasAll(r.node(t), "") {
-				t.Fatal("the node does not have its marks at first")
-			}
+			r := initialized(t, true)
 			off := ""
 			if ongoing {
 				reboots(t, r, karpenterv1.ReasonRebootRequested)
@@ -76,12 +97,7 @@ func TestMarksOfANodeComeBack(t *testing.T) {
 // that it is drained.
 func TestANodeWithoutFinalizerIsDrainedAllTheSame(t *testing.T) {
 	t.Parallel()
-	c1 := newClaim()
-	c1.Spec.StartupTaints = nil
-	r := newRig(t, c1, joined())
-	r.reconcile(t)
-	r.makeReady(t)
-	r.reconcile(t)
+	r := initialized(t, false)
 	strip(t, r, "finalizer")
 	if err := r.server.Delete(t.Context(), r.claim(t)); err != nil {
 		t.Fatal(err)
@@ -95,12 +111,7 @@ func TestANodeWithoutFinalizerIsDrainedAllTheSame(t *testing.T) {
 // K-49: a taint of a reboot that no claim knows of, for instance one by hand, goes.
 func TestATaintOfNoRebootGoes(t *testing.T) {
 	t.Parallel()
-	c1 := newClaim()
-	c1.Spec.StartupTaints = nil
-	r := newRig(t, c1, joined())
-	r.reconcile(t)
-	r.makeReady(t)
-	r.reconcile(t)
+	r := initialized(t, false)
 	node := r.node(t)
 	node.Spec.Taints = append(node.Spec.Taints,
 		corev1.Taint{Key: karpenterv1.RebootingTaintKey, Effect: corev1.TaintEffectNoSchedule})
@@ -118,17 +129,9 @@ func TestATaintOfNoRebootGoes(t *testing.T) {
 func TestAClaimWhoseNodeIsGoneIsGivenUp(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{true, false} {
-		c1 := newClaim()
-		c1.Spec.StartupTaints = nil
-		r := newRig(t, c1, joined())
-		r.reconcile(t)
-		r.makeReady(t)
-		r.reconcile(t)
+		r := initialized(t, false)
 		r.clock.Advance(time.Hour)
-		strip(t, r, "finalizer")
-		if err := r.server.Delete(t.Context(), r.node(t)); err != nil {
-			t.Fatal(err)
-		}
+		forceNode(t, r)
 		wait := r.reconcile(t).RequeueAfter
 		ready, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeReady)
 		if ready.Status != "Unknown" || ready.Reason != "NodeGone" || !strings.Contains(ready.Message, "n1") {
@@ -174,25 +177,37 @@ func TestAClaimWhoseNodeIsGoneIsGivenUp(t *testing.T) {
 // P-30, K-49: the same while the node reboots: no one waits for the end of a reboot of a node that is gone.
 func TestARebootingClaimWhoseNodeIsGoneIsGivenUp(t *testing.T) {
 	t.Parallel()
-	c1 := newClaim()
-	c1.Spec.StartupTaints = nil
-	r := newRig(t, c1, joined())
-	r.config.Reboots, r.config.Fleet = true, fleet.New(rebooting{r.cloud})
-	r.step = claim.New(r.config)
-	r.reconcile(t)
-	r.makeReady(t)
-	r.reconcile(t)
+	r := initialized(t, true)
 	r.clock.Advance(time.Hour)
 	reboots(t, r, karpenterv1.ReasonRebootIssued)
 	r.reconcile(t)
-	strip(t, r, "finalizer")
-	if err := r.server.Delete(t.Context(), r.node(t)); err != nil {
-		t.Fatal(err)
-	}
+	forceNode(t, r)
 	r.reconcile(t)
 	r.clock.Advance(15 * time.Minute)
 	r.reconcile(t)
 	if got := r.claim(t); got != nil && got.DeletionTimestamp == nil {
 		t.Errorf("the claim stays: %+v", got.Status.Conditions)
+	}
+}
+
+// P-30: a node that only the cache lacks is not gone: the claim is not given up.
+func TestANodeThatOnlyTheCacheLacksIsNotGone(t *testing.T) {
+	t.Parallel()
+	r := initialized(t, false)
+	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+		List: func(ctx context.Context, w client.WithWatch, list client.ObjectList,
+			options ...client.ListOption) error {
+			if _, nodes := list.(*corev1.NodeList); nodes {
+				return nil
+			}
+			return w.List(ctx, list, options...)
+		},
+	})
+	r.step = claim.New(r.config)
+	r.reconcile(t)
+	r.clock.Advance(20 * time.Minute)
+	r.reconcile(t)
+	if got := r.claim(t); got == nil || got.DeletionTimestamp != nil {
+		t.Error("the claim is given up although its node is there")
 	}
 }

@@ -47,15 +47,7 @@ func TestK30_RebootsAreEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			claim := newClaim()
-			claim.Spec.StartupTaints = nil
-			r := newRig(t, claim, joined())
-			r.reconcile(t)
-			r.makeReady(t)
-			r.reconcile(t)
-			if r.is(t, karpenterv1.ConditionTypeReady) != "True" {
-				t.Fatal("the claim is not ready before the reboot")
-			}
+			r := initialized(t, false)
 			r.clock.Advance(48 * time.Hour) // long after all times for a new node
 			reboots(t, r, c.phase)
 			r.clock.Advance(c.after)
