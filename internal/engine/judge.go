@@ -22,6 +22,9 @@ type Intent struct {
 	Tainted bool
 	// Since is when it was written, in Unix seconds; 0 where nobody knows.
 	Since int64
+	// Gone is set when the claim has been deleted, and the snapshot does not show that yet. The node uses up its budget,
+	// whatever is decided about it.
+	Gone bool
 }
 
 // Docket is what Judge decides about, with the facts that are not in the snapshot.
@@ -149,7 +152,7 @@ func Judge(s *cluster.Snapshot, terms Terms, docket Docket) []Verdict {
 func usedBeside(s *cluster.Snapshot, intents []Intent) map[string]int {
 	used := Taken(s)
 	for _, i := range intents {
-		if i.Marked && usesBudget(i.Node) && i.Node.Disrupting && !i.Node.Deleting {
+		if i.Marked && !i.Gone && usesBudget(i.Node) && i.Node.Disrupting && !i.Node.Deleting {
 			used[i.Node.Pool]--
 		}
 	}
@@ -218,7 +221,9 @@ func (j *judging) objectionTo(r *rule, i Intent) string {
 // trimmed judges a node of a pool that has too many; of is nil where nobody has counted.
 func (j *judging) trimmed(i Intent, of *surplus) {
 	pool, r := i.Node.Pool, ruleOf(i.Reason)
-	j.used[pool]++
+	if !i.Gone {
+		j.used[pool]++
+	}
 	if of == nil || of.gone(i.Node.Claim) {
 		j.say(i, Wait, GroundChurn, "the claims of its NodePool were not counted, or it is not among them any more")
 		return

@@ -163,7 +163,9 @@ func (j *judging) give(m *move, act Act, why string) {
 // count adds the nodes of a move to the used budgets.
 func (j *judging) count(m *move) {
 	for _, i := range m.intents {
-		j.used[i.Node.Pool]++
+		if !i.Gone {
+			j.used[i.Node.Pool]++
+		}
 	}
 }
 
@@ -257,6 +259,9 @@ func (j *judging) objectionToMove(m *move) refusal {
 		}
 		if why != "" {
 			return refusal{why: "node " + i.Node.ID() + ": " + why, ground: GroundChurn}
+		}
+		if i.Gone {
+			continue
 		}
 		pool := i.Node.Pool
 		if why := j.beyond(pool, i.Reason, j.used[pool]+count[pool]); why != "" {

@@ -94,7 +94,8 @@ func run(t *testing.T, d *datadriven.TestData) string {
 }
 
 // judge prints what becomes of intents. marked=(NODE:REASON,...) are those that stand on claims, each without a reason
-// that nobody wrote; asked are nodes of which somebody asks. untainted=(NODE,...) are marked by half; paused=WHY,
+// that nobody wrote; asked are nodes of which somebody asks. untainted=(NODE,...) are marked by half, gone=(NODE,...)
+// are deleted already, which the snapshot does not show; paused=WHY,
 // unlisted=(POOL,...) and uncounted=(POOL,...) are what the process knows beside the snapshot.
 // counted=(NODE:REASON,...) are marks as the API server has them, where the snapshot is late; without a reason there
 // is none. recovered=(NODE:WHY,...) are unhealthy nodes that need no repair any more, since=(NODE:SECONDS,...) when
@@ -122,6 +123,7 @@ func judge(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
 		if i.Marked, i.Tainted = true, !slices.Contains(words["untainted"], i.Node.ID()); !i.Node.Disrupting {
 			d.Fatalf(t, "marked=%s: the node is not disrupting in the script", word)
 		}
+		i.Gone = slices.Contains(words["gone"], i.Node.ID())
 		for _, word := range words["since"] {
 			if late := intentOf(word); late.Node == i.Node {
 				i.Since, _ = strconv.ParseInt(string(late.Reason), 10, 64)

@@ -186,8 +186,12 @@ func (c *Controller) remove(ctx context.Context, w *work, reason, message string
 	return nil
 }
 
-// abandon ends the instance of a claim that vanished during its launch: somebody removed its finalizer.
+// abandon ends the instance of a claim that vanished during its launch: somebody removed its finalizer. If it has
+// joined, another leader had launched it before, and pods may run there: the collector drains it.
 func (c *Controller) abandon(ctx context.Context, w *work) error {
+	if node, err := c.lateNode(ctx, w.claim); err != nil || node != nil {
+		return err
+	}
 	if err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID, nil); err != nil &&
 		!errors.Is(err, provider.ErrNotFound) {
 		return fmt.Errorf("ending the instance of vanished NodeClaim %s: %w", w.claim.Name, err)

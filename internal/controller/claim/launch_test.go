@@ -319,3 +319,24 @@ func TestAPassingTaintKeepsANodeFromBeingInitialized(t *testing.T) {
 		}
 	}
 }
+
+// P-40: a claim vanishes while a second leader launches it, with an old picture. Its machine has joined already, so
+// pods may run there: the collector drains the node, and nobody ends the machine at once.
+func TestTheMachineOfAVanishedClaimThatHasJoinedIsNotEndedAtOnce(t *testing.T) {
+	t.Parallel()
+	node := joined()
+	node.Labels = map[string]string{karpenterv1.NodeRegisteredLabelKey: "true",
+		karpenterv1.NodePoolLabelKey: "default"}
+	r := newRig(t, newClaim(), node)
+	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "nodeclaims"}, "c1")
+		},
+	})
+	r.step = claim.New(r.config)
+	r.reconcile(t)
+	if len(r.cloud.machines) != 1 || len(r.cloud.ended) > 0 {
+		t.Errorf("%d machines are there, ended are %v; want one there, none ended", len(r.cloud.machines),
+			r.cloud.ended)
+	}
+}

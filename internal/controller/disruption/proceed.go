@@ -43,9 +43,9 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 		if !i.Marked {
 			continue
 		}
-		// A deleted claim already uses up the budget. The others need to know nothing else of it, unless its pods need
-		// places.
-		if gone[node.ClaimUID] && !engine.Moves(i.Reason) && !engine.TooMany(i.Reason) {
+		// The others need to know nothing of a deleted claim but that it uses up the budget, unless its pods need places.
+		i.Gone = gone[node.ClaimUID]
+		if i.Gone && !engine.Moves(i.Reason) && !engine.TooMany(i.Reason) {
 			continue
 		}
 		if i.Reason == plan.Unhealthy {
