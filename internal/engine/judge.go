@@ -22,8 +22,8 @@ type Intent struct {
 	Tainted bool
 	// Since is when it was written, in Unix seconds; 0 where nobody knows.
 	Since int64
-	// Gone is set when the claim has been deleted, and the snapshot does not show that yet. The node uses up its budget,
-	// whatever is decided about it.
+	// Gone is set when the claim has been deleted, and the snapshot does not show that yet. The node uses up its
+	// budget, whatever is decided about it.
 	Gone bool
 }
 

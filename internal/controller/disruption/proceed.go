@@ -43,7 +43,8 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 		if !i.Marked {
 			continue
 		}
-		// The others need to know nothing of a deleted claim but that it uses up the budget, unless its pods need places.
+		// The others need to know nothing of a deleted claim but that it uses up the budget, unless its pods need
+		// places.
 		i.Gone = gone[node.ClaimUID]
 		if i.Gone && !engine.Moves(i.Reason) && !engine.TooMany(i.Reason) {
 			continue
