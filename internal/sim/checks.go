@@ -63,6 +63,7 @@ type checks struct {
 	brought  map[string]int                // by launch: how many machines it ever brought
 	intended map[string]map[types.UID]bool // by launch: claims that ever named it
 	forced   map[string]bool               // by name: nodes that users deleted without our finalizer
+	stripped map[types.UID]bool            // claims from which users took our finalizer last
 	switched time.Duration                 // when users paused disruption; below 0 while it is not paused
 }
 
@@ -71,7 +72,8 @@ func newChecks(w *World) checks {
 		machines: map[string]*cloud.Machine{}, launched: map[string]*replica{}, made: map[types.UID]*replica{},
 		graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{},
 		limits: map[string][]limitSpan{}, moved: map[string]time.Duration{}, counted: newCounted(),
-		brought: map[string]int{}, intended: map[string]map[types.UID]bool{}, forced: map[string]bool{}, switched: -1}
+		brought: map[string]int{}, intended: map[string]map[types.UID]bool{}, forced: map[string]bool{},
+		stripped: map[types.UID]bool{}, switched: -1}
 }
 
 // hardLimit returns a pool's hard limit on nodes.
@@ -278,9 +280,10 @@ func (w *World) checkEnd(m *cloud.Machine) {
 
 // checkFinalizer is P-40: a claim goes only when its machine is gone. In a pool without a hard limit no record says
 // who may launch. Of two leaders, one may be refused and let the claim go while the other's launch lands. That machine
-// is collected, as the check converges verifies.
+// is collected, as the check converges verifies. So is that of a claim that is deleted before anybody has seen that a
+// user took our finalizer off.
 func (w *World) checkFinalizer(claim *karpenterv1.NodeClaim) {
-	if w.actor == nil {
+	if w.actor == nil || w.checks.stripped[claim.UID] {
 		return
 	}
 	m := w.checks.machines[string(claim.UID)]
