@@ -22,17 +22,29 @@ import (
 // Provisionable reports whether a pod waits for a node that we may launch (P-01). The scheduler found no room for it
 // and does not count on preemption. The pod is not gated, terminating or finished, and no daemon or static pod. A pod
 // for which we keep room on a node still waits.
-func Provisionable(pod *corev1.Pod) bool { return unbound(pod) && unschedulable(pod) }
+func Provisionable(pod *corev1.Pod) bool {
+	return unbound(pod) && unschedulable(pod) && pod.Status.NominatedNodeName == KeptOn(pod)
+}
+
+// Preempting returns the node to which kube-scheduler has nominated a waiting pod by preemption: others end there for
+// it. It returns "" for other pods. Such a pod needs no node of ours, unless one of the others is stuck (StuckFrom).
+func Preempting(pod *corev1.Pod) string {
+	if node := pod.Status.NominatedNodeName; unbound(pod) && unschedulable(pod) && node != KeptOn(pod) {
+		return node
+	}
+	return ""
+}
 
 // Untried reports whether kube-scheduler has not tried the pod yet and may find no room for it.
 func Untried(pod *corev1.Pod) bool {
-	return unbound(pod) && !slices.ContainsFunc(pod.Status.Conditions,
-		func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+	return unbound(pod) && pod.Status.NominatedNodeName == KeptOn(pod) &&
+		!slices.ContainsFunc(pod.Status.Conditions,
+			func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 }
 
 func unbound(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == KeptOn(pod) && pod.DeletionTimestamp == nil &&
-		len(pod.Spec.SchedulingGates) == 0 && !Finished(pod) && !ownedByNode(pod) && daemonOf(pod) == ""
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 &&
+		!Finished(pod) && !ownedByNode(pod) && daemonOf(pod) == ""
 }
 
 // Reschedulable reports whether a bound pod will need another node when its own is removed (P-01). A terminating pod

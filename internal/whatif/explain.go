@@ -167,7 +167,7 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 	case len(pod.Spec.SchedulingGates) > 0:
 		gate := pod.Spec.SchedulingGates[0].Name
 		return view.WaitsFor(cause.SchedulingGated, "it has the scheduling gate "+gate, gate, "")
-	case pod.Status.NominatedNodeName != translate.KeptOn(pod):
+	case pod.Status.NominatedNodeName != translate.KeptOn(pod) && !w.store.PreemptsInVain(pod):
 		node := pod.Status.NominatedNodeName
 		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler preempts other pods on node "+node+" for it", node,
 			"")
@@ -176,7 +176,7 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 		return view.Stands("it is of DaemonSet " + owner.Name +
 			" and runs on its own node or nowhere: no node is launched for it")
 	}
-	if planned, _ := w.store.Untried(pod); !planned && !translate.Provisionable(pod) {
+	if planned, _ := w.store.Untried(pod); !planned && !translate.Provisionable(pod) && !w.store.PreemptsInVain(pod) {
 		return view.WaitsFor(cause.NotMarkedUnschedulable, "kube-scheduler has not marked it unschedulable", "", "")
 	}
 	return w.placeOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}, all)

@@ -30,6 +30,7 @@ type podEntry struct {
 	// protected is the Unix second in which the pod's do-not-disrupt ends: 0 for none, cluster.Never for no end.
 	protected int64
 	stuckFrom time.Time    // when it counts as stuck, if it is ending; else zero
+	preempts  string       // the node to which kube-scheduler has nominated it by preemption; else ""
 	pending   *cluster.Pod // the value that stands in Store.pending; nil for none
 	repelling *cluster.Pod // the value that stands in Store.repelling; nil for none
 	expected  expectation
@@ -63,6 +64,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	s.linkDaemon(e, pod)
 	if translate.Finished(pod) {
 		e.waiting, e.untried, e.movable, e.protected = false, false, false, 0
+		s.linkPreempting(key, e, "")
 		s.nominations.drop(fresh.uid)
 		s.linkPod(e, nil)
 		s.setPod(e, nil)
@@ -73,7 +75,8 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	s.linkPod(e, pod)
 	value, err := s.translatePod(pod)
 	value.Shape = s.shapes.Intern(value.Shape)
-	e.waiting, e.movable = translate.Provisionable(pod), translate.Reschedulable(pod)
+	preempts := translate.Preempting(pod)
+	e.waiting, e.movable = s.waits(pod, value, preempts), translate.Reschedulable(pod)
 	e.untried, e.scheduler = translate.Untried(pod), pod.Spec.SchedulerName
 	e.protected, _ = translate.ProtectedUntil(pod) // an error of it is part of err
 	if value.DoNotDisrupt && e.protected != cluster.Never {
@@ -89,6 +92,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	was := e.unready
 	e.unready = runsUnready(pod)
 	s.setPod(e, value)
+	s.linkPreempting(key, e, preempts)
 	if e.unready != was && len(s.pdbs.byNamespace[pod.Namespace]) > 0 {
 		s.reviseHeldOf(s.nodes[pod.Spec.NodeName])
 	}
@@ -109,6 +113,7 @@ func (s *Store) removePod(pod *corev1.Pod) {
 
 func (s *Store) forgetPod(key podKey, e *podEntry) {
 	e.waiting, e.untried, e.movable = false, false, false
+	s.linkPreempting(key, e, "")
 	object := e.object
 	s.linkPod(e, nil)
 	s.linkDaemon(e, nil)
@@ -246,6 +251,7 @@ func (s *Store) setLoad(name string, l *load) {
 		s.machines.replace(e.value, &value)
 		e.value = &value
 	}
+	s.revisePreempting(name)
 }
 
 func comparePods(a, b *cluster.Pod) int {

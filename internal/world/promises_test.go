@@ -323,3 +323,49 @@ func TestTerminatingPodsWaitOnlyWhenTheirControllerDoes(t *testing.T) { // P-01
 		t.Errorf("%d pods are on the node; the finished one does not count", got)
 	}
 }
+
+// P-01: a pod that kube-scheduler has nominated to a node needs none of ours while others end there for it. It needs
+// one once such a pod is stuck and no other is ending.
+func TestAPodThatPreemptsInVainIsPending(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	s := clock.store()
+	web := testPod("web", "u1", 1, "")
+	web.Spec.Priority = new(int32(1000))
+	web.Status.NominatedNodeName = "n1"
+	ending := func(name string, version int, grace time.Duration) *corev1.Pod {
+		pod := testPod(name, "u-"+name, version, "n1")
+		pod.DeletionTimestamp = &metav1.Time{Time: clock.now.Add(grace)}
+		return pod
+	}
+	_ = s.Apply(web)
+	_ = s.Apply(testNode("n1", "nu1", 2, ""))
+	see := func(when string, pending int) {
+		t.Helper()
+		if got := s.Snapshot().Pending; len(got) != pending || s.PreemptsInVain(web) != (pending > 0) || !s.HasPreempting() {
+			t.Errorf("%s: %d pods are pending, not %d", when, len(got), pending)
+		}
+	}
+	see("before any pod ends", 0)
+	_ = s.Apply(ending("first", 3, 0))
+	second := ending("second", 4, time.Hour)
+	_ = s.Apply(second)
+	clock.now = clock.now.Add(time.Minute)
+	see("while another pod ends", 0)
+	s.Remove(second)
+	see("when only the stuck pod is left", 1)
+	equal := ending("equal", 5, time.Hour)
+	equal.Spec.Priority = new(int32(1000))
+	_ = s.Apply(equal)
+	see("while a pod of the same priority ends, which it cannot preempt", 1)
+	_ = s.Apply(ending("third", 6, time.Minute))
+	see("while a third pod ends", 0)
+	clock.now = clock.now.Add(2 * time.Minute)
+	see("when the third one is stuck too", 1)
+	web = web.DeepCopy()
+	web.ResourceVersion, web.Spec.NodeName = "7", "n2"
+	_ = s.Apply(web)
+	if got := s.Snapshot().Pending; len(got) > 0 || s.HasPreempting() {
+		t.Errorf("once it is bound, %d pods are pending, preempting: %t", len(got), s.HasPreempting())
+	}
+}

@@ -127,11 +127,12 @@ type Store struct {
 	namespaces  map[string]*sighting
 	nominations nominations
 	onBinding   func(expected bool)
-	promised    map[string]struct{}    // claims that no watch has shown yet
-	protected   map[podKey]struct{}    // pods whose do-not-disrupt ends
-	ending      map[podKey]struct{}    // pods that are ending and do not count as stuck yet
-	passing     map[*podEntry]struct{} // pods that were passed over
-	lastBound   time.Time              // when kube-scheduler was last seen to bind a pod
+	promised    map[string]struct{}             // claims that no watch has shown yet
+	protected   map[podKey]struct{}             // pods whose do-not-disrupt ends
+	ending      map[podKey]struct{}             // pods that are ending and do not count as stuck yet
+	passing     map[*podEntry]struct{}          // pods that were passed over
+	preempting  map[string]map[podKey]*podEntry // by node: pods nominated to it by preemption
+	lastBound   time.Time                       // when kube-scheduler was last seen to bind a pod
 	// claimsUnknown is why the hard limit of the whole cluster is unknown; "" when it is known.
 	claimsUnknown string
 	wake          time.Time // when the next snapshot differs by time alone; zero for never
@@ -180,8 +181,9 @@ func New(config Config) *Store {
 		loads:   map[string]*load{}, usage: map[string]usage{},
 		untried: newUntried(), namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{}, ending: map[podKey]struct{}{},
-		passing:  map[*podEntry]struct{}{},
-		machines: newOrdered(compareNodes), poolValues: newOrdered(comparePools),
+		preempting: map[string]map[podKey]*podEntry{},
+		passing:    map[*podEntry]struct{}{},
+		machines:   newOrdered(compareNodes), poolValues: newOrdered(comparePools),
 		pending: newOrdered(comparePods), repelling: newOrdered(comparePods),
 		stalePools: map[string]struct{}{}, namespaceLabels: map[string]map[string]string{},
 	}

@@ -324,7 +324,7 @@ func (c *composition) decide() []kube.Controller {
 			Picture: c.Store, Applier: c.applier, Window: c.window, Brake: c.brake, Events: c.Events,
 			Metrics: c.metrics.Plans,
 			InVain:  c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, kube.Requests(pool)[0], 0) },
-			Learn: c.Store.Learn, Keeps: c.Store.HasBuffers,
+			Learn: c.Store.Learn, Later: func() bool { return c.Store.HasBuffers() || c.Store.HasPreempting() },
 			Ready: c.Ready, Planned: c.Planned, Buffered: c.buffered, Release: c.places.Release,
 			Now: c.Now, Log: c.Log.WithName(Provisioning),
 		})},

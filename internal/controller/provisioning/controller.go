@@ -50,7 +50,7 @@ type Applier interface {
 	Begin(ctx context.Context) error
 }
 
-// Config configures the controller. All fields except Planned, Buffered, Keeps and Release are required.
+// Config configures the controller. All fields except Planned, Buffered, Later and Release are required.
 type Config struct {
 	Picture Picture
 	Applier Applier
@@ -71,9 +71,9 @@ type Config struct {
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
 	// Buffered is called with each plan, for what it says of CapacityBuffers; nil does nothing.
 	Buffered func(s *cluster.Snapshot, p plan.Plan)
-	// Keeps reports whether room is kept for pods to come, so that a plan may be needed although no pod waits. Nil
-	// means never.
-	Keeps func() bool
+	// Later reports whether a plan may be needed later although no pod waits and no event comes: room is kept for pods
+	// to come, or pods wait for others that end. Nil means never.
+	Later func() bool
 	// Release frees room that is kept for pods on nodes; nil does nothing.
 	Release func(ctx context.Context, pods []*cluster.Pod)
 	Now     func() time.Time
@@ -112,7 +112,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if len(due) > 0 {
 		c.config.Window.Urge() // time alone has changed something
 	}
-	result := again(snapshot, len(held) > 0 || c.config.Keeps != nil && c.config.Keeps())
+	result := again(snapshot, len(held) > 0 || c.config.Later != nil && c.config.Later())
 	if !c.config.Window.Close(snapshot.Version) {
 		c.config.Metrics.Last.Set(float64(now.Unix()))
 		return result, nil

@@ -1,0 +1,82 @@
+package world
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// This file is about pods that kube-scheduler has nominated to a node by preemption (P-01). Such a pod does not wait
+// for a node of ours, since others are ending for it. That changes once one of these is stuck and no other is ending:
+// nobody says when it will go.
+
+// linkPreempting notes to which node kube-scheduler has nominated the pod by preemption, if to any.
+func (s *Store) linkPreempting(key podKey, e *podEntry, node string) {
+	if node == e.preempts {
+		return
+	}
+	if of := s.preempting[e.preempts]; of != nil {
+		if delete(of, key); len(of) == 0 {
+			delete(s.preempting, e.preempts)
+		}
+	}
+	if e.preempts = node; node == "" {
+		return
+	}
+	if s.preempting[node] == nil {
+		s.preempting[node] = map[podKey]*podEntry{}
+	}
+	s.preempting[node][key] = e
+}
+
+// waits reports whether the pod needs a node that we may launch. preempts is where kube-scheduler has nominated it by
+// preemption.
+func (s *Store) waits(pod *corev1.Pod, value *cluster.Pod, preempts string) bool {
+	if preempts != "" {
+		return s.victimStuck(value, preempts)
+	}
+	return translate.Provisionable(pod)
+}
+
+// victimStuck reports whether a pod that the other one preempts on a node is stuck, and all that are ending there are.
+func (s *Store) victimStuck(pod *cluster.Pod, node string) bool {
+	stuck := false
+	for _, victim := range s.loadOf(node).pods {
+		if !victim.Terminating || victim.Daemon != "" || victim.Priority >= pod.Priority {
+			continue
+		}
+		if !victim.Fixed {
+			return false
+		}
+		stuck = true
+	}
+	return stuck
+}
+
+// revisePreempting decides anew which pods that preempt others on a node wait for one of ours.
+func (s *Store) revisePreempting(node string) {
+	for _, e := range s.preempting[node] {
+		if waits := s.victimStuck(e.value, node); waits != e.waiting {
+			e.waiting = waits
+			s.queuePod(e)
+			s.listPending(e)
+		}
+	}
+}
+
+// PreemptsInVain reports whether a pod that kube-scheduler has nominated by preemption is pending all the same: a pod
+// that should end for it is stuck.
+func (s *Store) PreemptsInVain(pod *corev1.Pod) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.pods[podKey{pod.Namespace, pod.Name}]
+	return e != nil && e.uid == pod.UID && e.preempts != "" && e.waiting
+}
+
+// HasPreempting reports whether some pod waits for others that it has preempted. Time alone may make it pending.
+func (s *Store) HasPreempting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.preempting) > 0
+}
