@@ -18,15 +18,15 @@ const checkCauseName = "cause"
 const (
 	// causeSpan is the time for which machines count.
 	causeSpan = 30 * time.Minute
-	// causeSpare is how many machines may be useless in that time, in addition to two for each pod: for tries and
-	// faults.
+	// causeSpare is how many machines may be useless in that time, in addition to two for each pod or its room: for
+	// tries and faults.
 	causeSpare = 8
 )
 
 // causes is the state of the check.
 type causes struct {
 	bought map[string]*purchase // by the node's name
-	most   int                  // the most pods that were ever wanted at a time
+	most   int                  // the most pods, and room for pods, that were ever wanted at a time
 }
 
 // purchase is a machine that was launched for pods.
@@ -52,7 +52,7 @@ func (w *World) boughtFor(m *cloud.Machine) {
 			idle++
 		}
 	}
-	wanted := 0
+	wanted := w.roomAsked() + w.headroomAsked()
 	for _, l := range w.cluster.workloads {
 		wanted += l.replicas
 	}
@@ -60,7 +60,7 @@ func (w *World) boughtFor(m *cloud.Machine) {
 	c.most = max(c.most, wanted)
 	if most := 2*c.most*(1+w.deaths) + causeSpare; idle > most {
 		w.fail(checkCauseName,
-			"NodePool %s gets another machine for pods, although %d of the last %s stood unused; there are %d pods",
+			"NodePool %s gets another machine for pods, although %d of the last %s stood unused, for %d pods or room",
 			pool, idle, causeSpan, c.most)
 	}
 	c.bought[m.Node.Name] = &purchase{pool: pool, at: w.now}
