@@ -55,7 +55,7 @@ func tangle(t *rapid.T) (script string, apart bool) {
 		fmt.Fprintf(&b, "type t%d cpu=%d mem=%dGi zones=a,b,c od=%.4f\n", cores, cores, cores*4, price)
 	}
 	fmt.Fprintf(&b, "pool default %s\n",
-		rapid.SampledFrom([]string{"", "", "nodes=6", "hard.nodes=8", "cpu=60"}).Draw(t, "limit"))
+		rapid.SampledFrom([]string{"", "", "nodes=6", "hard.nodes=8", "limit.cpu=60"}).Draw(t, "limit"))
 	if rapid.Bool().Draw(t, "node") {
 		b.WriteString("node n1 type=t8 zone=a pool=default\n")
 	}

@@ -169,8 +169,12 @@ func (s *Script) parse(line string) error {
 		}
 	case words[0] == "at" && len(words) >= 3:
 		action := Action{Verb: words[2], Args: words[3:]}
-		if action.At, err = time.ParseDuration(words[1]); err == nil && verbs()[action.Verb] == nil {
+		switch action.At, err = time.ParseDuration(words[1]); {
+		case err != nil:
+		case verbs()[action.Verb] == nil:
 			err = fmt.Errorf("want one of %v", slices.Sorted(maps.Keys(verbs())))
+		default:
+			err = checkForm(action.Verb, action.Args)
 		}
 		s.Actions = append(s.Actions, action)
 	default:

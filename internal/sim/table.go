@@ -156,13 +156,9 @@ func (g *generator) table() {
 	g.add(0, verbClusterLimit, fmt.Sprint(1+d.n(9)))
 	// Avoids a deadlock: a drain waits for a budget, the budget for a pod, and the pod for room. Limits of pools
 	// cannot cause that, since there are other pools.
-	for _, action := range g.script.Actions {
+	for i, action := range g.script.Actions {
 		if action.Verb == "workload" {
-			for i, word := range action.Args {
-				if strings.HasPrefix(word, "pdb=") || strings.HasPrefix(word, "unavailable=") {
-					action.Args[i] = "grace=0s"
-				}
-			}
+			g.script.Actions[i].Args = withoutBudget(action.Args)
 		}
 	}
 	at := func() time.Duration { return d.between(20*time.Second, g.script.Heal-2*time.Minute) }
@@ -181,4 +177,18 @@ func (g *generator) table() {
 		g.add(when, "second", d.between(20*time.Second, 2*time.Minute).String())
 		g.add(when+d.between(0, 20*time.Second), "scale", of(&d, g.apps...), fmt.Sprint(3+d.n(6)))
 	}
+}
+
+// withoutBudget returns a workload's arguments without a PodDisruptionBudget. Its pods end at once, unless it was stated
+// before the budget how long they take.
+func withoutBudget(words []string) (rest []string) {
+	for _, word := range words {
+		if strings.HasPrefix(word, "pdb=") || strings.HasPrefix(word, "unavailable=") {
+			word = "grace=0s"
+		}
+		if _, stated := arguments(rest).value("grace"); !stated || !strings.HasPrefix(word, "grace=") {
+			rest = append(rest, word)
+		}
+	}
+	return rest
 }

@@ -50,11 +50,9 @@ func (p *parser) line(line string) {
 	if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 		return
 	}
-	a := newAttributes(line, nil)
 	if len(words) < 2 {
-		a.fail("want a kind and a name")
+		newAttributes(line, nil).fail("want a kind and a name")
 	}
-	a = newAttributes(line, words[2:])
 	kinds := map[string]func(string, *attributes){
 		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "buffer": p.buffer,
 		"daemon": p.daemon, "namespace": p.namespace, "pdb": p.guard, "limit": p.ceiling, "commitment": p.commitment,
@@ -63,12 +61,14 @@ func (p *parser) line(line string) {
 	}
 	kind, known := kinds[words[0]]
 	if !known {
-		a.fail(
+		newAttributes(line, nil).fail(
 			"a line starts with type, pool, node, claim, pod, buffer, daemon, namespace, pdb, limit, commitment, devices, " +
 				"resourceclaim, capacity or volume")
 	}
 	for _, name := range expand(words[1]) {
+		a := newAttributes(line, words[2:])
 		kind(name, a)
+		a.done()
 	}
 }
 
@@ -151,7 +151,7 @@ func (p *parser) instanceType(name string, a *attributes) {
 	for name, amount := range a.amounts(a.prefixed("system.")) {
 		t.Overhead[name] = amount
 	}
-	t.Capacity = a.amounts(a.unprefixed("system."))
+	t.Capacity = a.amounts(a.rest())
 	if _, given := t.Capacity[resources.NamePods]; !given {
 		t.Capacity[resources.NamePods] = 110
 	}

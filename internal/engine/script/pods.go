@@ -127,6 +127,9 @@ func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {
 	}
 	pairs := slices.DeleteFunc(slices.Clone(a.pairs),
 		func(pair [2]string) bool { return slices.Contains(podWords, pair[0]) })
+	for _, pair := range pairs {
+		a.used[pair[0]] = true
+	}
 	s.Requests = p.space.Vector(a.amounts(pairs)).With(resources.Pods, 1)
 	return s
 }

@@ -2,7 +2,6 @@ package script
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -86,8 +85,8 @@ func (a *attributes) number(name string, otherwise int64) int64 {
 	return n
 }
 
-// rest returns the attributes that were not asked for by name.
-func (a *attributes) rest() [][2]string {
+// unread returns the attributes that were not asked for yet.
+func (a *attributes) unread() [][2]string {
 	var list [][2]string
 	for _, pair := range a.pairs {
 		if !a.used[pair[0]] {
@@ -97,20 +96,32 @@ func (a *attributes) rest() [][2]string {
 	return list
 }
 
+// rest returns the attributes that were not asked for by name.
+func (a *attributes) rest() [][2]string {
+	list := a.unread()
+	for _, pair := range list {
+		a.used[pair[0]] = true
+	}
+	return list
+}
+
 // prefixed returns the attributes whose names begin with prefix, without it.
 func (a *attributes) prefixed(prefix string) [][2]string {
 	var list [][2]string
 	for _, pair := range a.pairs {
 		if name, found := strings.CutPrefix(pair[0], prefix); found {
+			a.used[pair[0]] = true
 			list = append(list, [2]string{name, pair[1]})
 		}
 	}
 	return list
 }
 
-// unprefixed is rest without those.
-func (a *attributes) unprefixed(prefix string) [][2]string {
-	return slices.DeleteFunc(a.rest(), func(pair [2]string) bool { return strings.HasPrefix(pair[0], prefix) })
+// done fails if the line has an attribute that nothing has asked for: it would mean nothing.
+func (a *attributes) done() {
+	for _, pair := range a.unread() {
+		a.fail("%s means nothing here", pair[0])
+	}
 }
 
 // scriptError ends the parsing of a script; Parse turns it into an error.
