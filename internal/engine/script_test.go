@@ -3,6 +3,7 @@ package engine_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,69 +29,75 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+// verb is a command of a script. takes are the names of its arguments.
+type verb struct {
+	takes string
+	run   func(*testing.T, *datadriven.TestData, *cluster.Snapshot) string
+}
+
+// forTerms are the arguments that terms reads.
+const forTerms = "now budget spot-to-spot min-percent passing min-saving"
+
+// verbs are the commands of scripts, by name.
+func verbs() map[string]verb {
+	type planner func(*cluster.Snapshot, engine.Terms) plan.Plan
+	moving := func(make planner) verb {
+		return verb{forTerms, func(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
+			return enginetest.Shorten(make(s, terms(t, d)).String())
+		}}
+	}
+	alone := func(make func(*cluster.Snapshot) plan.Plan) verb {
+		return verb{"", func(_ *testing.T, _ *datadriven.TestData, s *cluster.Snapshot) string {
+			return enginetest.Shorten(make(s).String())
+		}}
+	}
+	return map[string]verb{
+		"provision": {"claims", func(_ *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
+			result := engine.Provision(s)
+			text := result.String()
+			if d.HasArg("claims") {
+				text += claims(result)
+			}
+			return enginetest.Shorten(text)
+		}},
+		"launches": alone(engine.Launches), "replicas": alone(engine.Replicas),
+		"consolidate": moving(engine.Consolidate), "drift": moving(engine.Drift), "expire": moving(engine.Expire),
+		"empty": {"now budget", func(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
+			return enginetest.Shorten(engine.Emptiness(s, terms(t, d).Now, budgets(t, d)).String())
+		}},
+		"trim": {"budget", func(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
+			return enginetest.Shorten(engine.Trim(s, budgets(t, d)).String())
+		}},
+		"judge": {forTerms + " marked asked untainted gone paused unlisted uncounted counted recovered since",
+			judge},
+		"repair":        {"now policy sick rebooted noreboot vetoed ending decided paused budget", repair},
+		"replace-first": {"node", replaceFirst},
+		"reasons":       {"", func(*testing.T, *datadriven.TestData, *cluster.Snapshot) string { return engine.Table() }},
+		"part": {forTerms, func(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
+			return part(s, terms(t, d))
+		}},
+		"why": {forTerms + " all", func(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
+			return why(s, terms(t, d), d.HasArg("all"))
+		}},
+		"why-pool": {"", func(_ *testing.T, _ *datadriven.TestData, s *cluster.Snapshot) string { return whyPool(s) }},
+	}
+}
+
 func run(t *testing.T, d *datadriven.TestData) string {
 	snapshot, err := enginetest.Parse(d.Input)
 	if err != nil {
 		t.Fatalf("%s: %v", d.Pos, err)
 	}
-	switch d.Cmd {
-	case "provision":
-		result := engine.Provision(snapshot)
-		if d.HasArg("claims") {
-			return enginetest.Shorten(result.String() + claims(result))
+	v, known := verbs()[d.Cmd]
+	if !known {
+		t.Fatalf("%s: unknown verb %q; want one of %v", d.Pos, d.Cmd, slices.Sorted(maps.Keys(verbs())))
+	}
+	for _, arg := range d.CmdArgs {
+		if takes := strings.Fields(v.takes); !slices.Contains(takes, arg.Key) {
+			t.Fatalf("%s: %s means nothing to %s; want %v", d.Pos, arg.Key, d.Cmd, takes)
 		}
-		return enginetest.Shorten(result.String())
-	case "empty":
-		now := int64(0)
-		if d.HasArg("now") {
-			d.ScanArgs(t, "now", &now)
-		}
-		return enginetest.Shorten(engine.Emptiness(snapshot, now, budgets(t, d)).String())
 	}
-	if d.Cmd == "why" {
-		return why(snapshot, terms(t, d), d.HasArg("all"))
-	}
-	if d.Cmd == "why-pool" {
-		return whyPool(snapshot)
-	}
-	if d.Cmd == "consolidate" || d.Cmd == "drift" || d.Cmd == "expire" {
-		terms := terms(t, d)
-		if d.Cmd == "expire" {
-			return enginetest.Shorten(engine.Expire(snapshot, terms).String())
-		}
-		if d.Cmd == "drift" {
-			return enginetest.Shorten(engine.Drift(snapshot, terms).String())
-		}
-		return enginetest.Shorten(engine.Consolidate(snapshot, terms).String())
-	}
-	if d.Cmd == "judge" {
-		return judge(t, d, snapshot)
-	}
-	if d.Cmd == "repair" {
-		return repair(t, d, snapshot)
-	}
-	if d.Cmd == "replace-first" {
-		return replaceFirst(t, d, snapshot)
-	}
-	if d.Cmd == "reasons" {
-		return engine.Table()
-	}
-	if d.Cmd == "part" {
-		return part(snapshot, terms(t, d))
-	}
-	if d.Cmd == "trim" {
-		return enginetest.Shorten(engine.Trim(snapshot, budgets(t, d)).String())
-	}
-	if d.Cmd == "launches" {
-		return enginetest.Shorten(engine.Launches(snapshot).String())
-	}
-	if d.Cmd == "replicas" {
-		return enginetest.Shorten(engine.Replicas(snapshot).String())
-	}
-	t.Fatalf(
-		"%s: unknown verb %q; want provision, empty, consolidate, drift, expire, judge, repair, replace-first, reasons, part, "+
-			"trim, replicas, launches, why or why-pool", d.Pos, d.Cmd)
-	return ""
+	return v.run(t, d, snapshot)
 }
 
 // judge prints what becomes of intents. marked=(NODE:REASON,...) are those that stand on claims, each without a reason

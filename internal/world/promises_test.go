@@ -342,7 +342,8 @@ func TestAPodThatPreemptsInVainIsPending(t *testing.T) {
 	_ = s.Apply(testNode("n1", "nu1", 2, ""))
 	see := func(when string, pending int) {
 		t.Helper()
-		if got := s.Snapshot().Pending; len(got) != pending || s.PreemptsInVain(web) != (pending > 0) || !s.HasPreempting() {
+		got := s.Snapshot().Pending
+		if len(got) != pending || s.PreemptsInVain(web) != (pending > 0) || !s.HasPreempting() {
 			t.Errorf("%s: %d pods are pending, not %d", when, len(got), pending)
 		}
 	}
