@@ -56,8 +56,8 @@ func crowd(t *rapid.T) string {
 		price := float64(cores) * rapid.Float64Range(0.04, 0.05).Draw(t, "price of a core")
 		fmt.Fprintf(&b, "type t%d cpu=%d mem=%dGi zones=a,b od=%.4f\n", cores, cores, cores*4, price)
 	}
-	fmt.Fprintf(&b, "pool default %s\n", rapid.SampledFrom([]string{"", "nodes=3", "hard.nodes=4", "limit.cpu=40"}).Draw(t,
-		"limit"))
+	limits := []string{"", "nodes=3", "hard.nodes=4", "limit.cpu=40"}
+	fmt.Fprintf(&b, "pool default %s\n", rapid.SampledFrom(limits).Draw(t, "limit"))
 	fmt.Fprintf(&b, "daemon log cpu=%dm\n", rapid.IntRange(50, 300).Draw(t, "daemon"))
 	fmt.Fprintf(&b, "node n1 type=t8 zone=a pool=default\n")
 	apart, others := rapid.IntRange(2, 12).Draw(t, "apart"), rapid.IntRange(0, 60).Draw(t, "others")

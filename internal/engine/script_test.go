@@ -72,7 +72,9 @@ func verbs() map[string]verb {
 			judge},
 		"repair":        {"now policy sick rebooted noreboot vetoed ending decided paused budget", repair},
 		"replace-first": {"node", replaceFirst},
-		"reasons":       {"", func(*testing.T, *datadriven.TestData, *cluster.Snapshot) string { return engine.Table() }},
+		"reasons": {"", func(*testing.T, *datadriven.TestData, *cluster.Snapshot) string {
+			return engine.Table()
+		}},
 		"part": {forTerms, func(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
 			return part(s, terms(t, d))
 		}},

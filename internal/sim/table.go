@@ -179,8 +179,8 @@ func (g *generator) table() {
 	}
 }
 
-// withoutBudget returns a workload's arguments without a PodDisruptionBudget. Its pods end at once, unless it was stated
-// before the budget how long they take.
+// withoutBudget returns a workload's arguments without a PodDisruptionBudget. Its pods end at once, unless a grace
+// period stands before the budget.
 func withoutBudget(words []string) (rest []string) {
 	for _, word := range words {
 		if strings.HasPrefix(word, "pdb=") || strings.HasPrefix(word, "unavailable=") {
