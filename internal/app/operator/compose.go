@@ -47,6 +47,11 @@ const (
 	conformanceAfter = 10 * time.Second
 )
 
+// bells wake controllers by name; see [serve.Bells].
+type bells interface {
+	Ring(name string, request reconcile.Request, after time.Duration)
+}
+
 // operatorDeps is what the operator's controllers are made of.
 type operatorDeps struct {
 	kinds       []operator.Kind // pools first
@@ -62,7 +67,7 @@ type operatorDeps struct {
 	unwrapped   []schema.GroupKind // kinds of node classes that NodeClaims may refer to freely
 	events      event.Recorder
 	metrics     operator.Metrics
-	bells       *serve.Bells
+	bells       bells
 	foreign     operator.ForeignRule
 	claimsOpen  bool
 	aws         bool

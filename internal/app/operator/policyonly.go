@@ -32,14 +32,15 @@ func RunPolicyOnly(ctx context.Context, to *rest.Config, namespace string, log l
 	if err != nil {
 		return fmt.Errorf("setting up the writer of the policy's status: %w", err)
 	}
+	bells := serve.NewBells()
 	deps := operatorDeps{
 		management: management, board: operator.NewBoard(), metrics: operator.NewMetrics(prometheus.NewRegistry()),
-		bells: serve.NewBells(), now: time.Now, log: log,
+		bells: bells, now: time.Now, log: log,
 	}
 	deps.board.Protect()
 	status := deps.policyStatus()
 	status.Reconciler = serve.NewCalm(status.Reconciler)
-	if err := serve.AddController(ctx, mgr, status, deps.bells, log); err != nil {
+	if err := serve.AddController(ctx, mgr, status, bells, log); err != nil {
 		return fmt.Errorf("adding controller %s: %w", status.Name, err)
 	}
 	if err := mgr.Add(&policyFeed{

@@ -5,6 +5,7 @@ import (
 
 	"reflect"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -16,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
+	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -127,37 +130,38 @@ func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, n
 func kinds() []kind {
 	builtIn, counted, custom := rules{}, rules{generations: true}, rules{custom: true, generations: true}
 	core := func(name string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(name) }
-	return slices.Concat(nodeClasses(custom), buffers(counted, custom), volumes(builtIn), karpenters(custom), []kind{
-		define(core("Pod"), "pods", true, counted,
-			divided(func(p *corev1.Pod) (*corev1.PodSpec, *corev1.PodStatus) { return &p.Spec, &p.Status }),
-			func(l client.ObjectList) *[]corev1.Pod { return &l.(*corev1.PodList).Items }),
-		define(core("Node"), "nodes", false, builtIn,
-			divided(func(n *corev1.Node) (*corev1.NodeSpec, *corev1.NodeStatus) { return &n.Spec, &n.Status }),
-			func(l client.ObjectList) *[]corev1.Node { return &l.(*corev1.NodeList).Items }),
-		define(core("Namespace"), "namespaces", false, builtIn, parts[corev1.Namespace]{},
-			func(l client.ObjectList) *[]corev1.Namespace { return &l.(*corev1.NamespaceList).Items }),
-		define(core("ConfigMap"), "configmaps", true, builtIn, parts[corev1.ConfigMap]{},
-			func(l client.ObjectList) *[]corev1.ConfigMap { return &l.(*corev1.ConfigMapList).Items }),
-		define(core("LimitRange"), "limitranges", true, builtIn, parts[corev1.LimitRange]{},
-			func(l client.ObjectList) *[]corev1.LimitRange { return &l.(*corev1.LimitRangeList).Items }),
-		define(nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), "runtimeclasses", false, builtIn,
-			parts[nodev1.RuntimeClass]{},
-			func(l client.ObjectList) *[]nodev1.RuntimeClass { return &l.(*nodev1.RuntimeClassList).Items }),
-		define(appsv1.SchemeGroupVersion.WithKind("DaemonSet"), "daemonsets", true, counted,
-			divided(func(d *appsv1.DaemonSet) (*appsv1.DaemonSetSpec, *appsv1.DaemonSetStatus) {
-				return &d.Spec, &d.Status
-			}),
-			func(l client.ObjectList) *[]appsv1.DaemonSet { return &l.(*appsv1.DaemonSetList).Items }),
-		define(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), "poddisruptionbudgets", true, counted,
-			divided(func(
-				b *policyv1.PodDisruptionBudget) (*policyv1.PodDisruptionBudgetSpec,
-				*policyv1.PodDisruptionBudgetStatus) {
-				return &b.Spec, &b.Status
-			}),
-			func(l client.ObjectList) *[]policyv1.PodDisruptionBudget {
-				return &l.(*policyv1.PodDisruptionBudgetList).Items
-			}),
-	})
+	return slices.Concat(nodeClasses(custom), buffers(counted, custom), volumes(builtIn), karpenters(custom),
+		policies(counted, custom), []kind{
+			define(core("Pod"), "pods", true, counted,
+				divided(func(p *corev1.Pod) (*corev1.PodSpec, *corev1.PodStatus) { return &p.Spec, &p.Status }),
+				func(l client.ObjectList) *[]corev1.Pod { return &l.(*corev1.PodList).Items }),
+			define(core("Node"), "nodes", false, builtIn,
+				divided(func(n *corev1.Node) (*corev1.NodeSpec, *corev1.NodeStatus) { return &n.Spec, &n.Status }),
+				func(l client.ObjectList) *[]corev1.Node { return &l.(*corev1.NodeList).Items }),
+			define(core("Namespace"), "namespaces", false, builtIn, parts[corev1.Namespace]{},
+				func(l client.ObjectList) *[]corev1.Namespace { return &l.(*corev1.NamespaceList).Items }),
+			define(core("ConfigMap"), "configmaps", true, builtIn, parts[corev1.ConfigMap]{},
+				func(l client.ObjectList) *[]corev1.ConfigMap { return &l.(*corev1.ConfigMapList).Items }),
+			define(core("LimitRange"), "limitranges", true, builtIn, parts[corev1.LimitRange]{},
+				func(l client.ObjectList) *[]corev1.LimitRange { return &l.(*corev1.LimitRangeList).Items }),
+			define(nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), "runtimeclasses", false, builtIn,
+				parts[nodev1.RuntimeClass]{},
+				func(l client.ObjectList) *[]nodev1.RuntimeClass { return &l.(*nodev1.RuntimeClassList).Items }),
+			define(appsv1.SchemeGroupVersion.WithKind("DaemonSet"), "daemonsets", true, counted,
+				divided(func(d *appsv1.DaemonSet) (*appsv1.DaemonSetSpec, *appsv1.DaemonSetStatus) {
+					return &d.Spec, &d.Status
+				}),
+				func(l client.ObjectList) *[]appsv1.DaemonSet { return &l.(*appsv1.DaemonSetList).Items }),
+			define(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), "poddisruptionbudgets", true, counted,
+				divided(func(
+					b *policyv1.PodDisruptionBudget) (*policyv1.PodDisruptionBudgetSpec,
+					*policyv1.PodDisruptionBudgetStatus) {
+					return &b.Spec, &b.Status
+				}),
+				func(l client.ObjectList) *[]policyv1.PodDisruptionBudget {
+					return &l.(*policyv1.PodDisruptionBudgetList).Items
+				}),
+		})
 }
 
 // nodeClasses returns the node classes of the clouds that worlds may have.
@@ -218,7 +222,7 @@ func Scheme() (*runtime.Scheme, error) {
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
 		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme, awsv1.AddToScheme,
-		kwokv1alpha1.AddToScheme,
+		kwokv1alpha1.AddToScheme, admissionv1.AddToScheme, hypershiftv1.AddToScheme, hypershiftv1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -313,6 +317,55 @@ func karpenters(custom rules) []kind {
 			}),
 			func(l client.ObjectList) *[]karpenterv1alpha1.NodeOverlay {
 				return &l.(*karpenterv1alpha1.NodeOverlayList).Items
+			}),
+	}
+}
+
+// policies returns the kinds of joiner-operator: the policy, what users write, and what protects it.
+func policies(counted, custom rules) []kind {
+	return []kind{
+		define(hypershiftv1beta1.GroupVersion().WithKind("AutoNodePolicy"), "autonodepolicies", true, custom,
+			divided(func(
+				p *hypershiftv1beta1.AutoNodePolicy) (*hypershiftv1beta1.AutoNodePolicySpec,
+				*hypershiftv1beta1.AutoNodePolicyStatus) {
+				return &p.Spec, &p.Status
+			}),
+			func(l client.ObjectList) *[]hypershiftv1beta1.AutoNodePolicy {
+				return &l.(*hypershiftv1beta1.AutoNodePolicyList).Items
+			}),
+		define(hypershiftv1beta1.GroupVersion().WithKind("OpenshiftNodePool"), "openshiftnodepools", false, custom,
+			divided(func(
+				p *hypershiftv1beta1.OpenshiftNodePool) (*hypershiftv1beta1.OpenshiftNodePoolSpec,
+				*hypershiftv1beta1.OpenshiftNodePoolStatus) {
+				return &p.Spec, &p.Status
+			}),
+			func(l client.ObjectList) *[]hypershiftv1beta1.OpenshiftNodePool {
+				return &l.(*hypershiftv1beta1.OpenshiftNodePoolList).Items
+			}),
+		define(hypershiftv1.GroupVersion().WithKind(hypershiftv1.OpenshiftEC2NodeClassKind), "openshiftec2nodeclasses",
+			false, custom,
+			divided(func(
+				c *hypershiftv1.OpenshiftEC2NodeClass) (*hypershiftv1.OpenshiftEC2NodeClassSpec,
+				*hypershiftv1.OpenshiftEC2NodeClassStatus) {
+				return &c.Spec, &c.Status
+			}),
+			func(l client.ObjectList) *[]hypershiftv1.OpenshiftEC2NodeClass {
+				return &l.(*hypershiftv1.OpenshiftEC2NodeClassList).Items
+			}),
+		define(admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"), "validatingadmissionpolicies",
+			false, counted,
+			divided(func(
+				p *admissionv1.ValidatingAdmissionPolicy) (*admissionv1.ValidatingAdmissionPolicySpec,
+				*admissionv1.ValidatingAdmissionPolicyStatus) {
+				return &p.Spec, &p.Status
+			}),
+			func(l client.ObjectList) *[]admissionv1.ValidatingAdmissionPolicy {
+				return &l.(*admissionv1.ValidatingAdmissionPolicyList).Items
+			}),
+		define(admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
+			"validatingadmissionpolicybindings", false, rules{}, parts[admissionv1.ValidatingAdmissionPolicyBinding]{},
+			func(l client.ObjectList) *[]admissionv1.ValidatingAdmissionPolicyBinding {
+				return &l.(*admissionv1.ValidatingAdmissionPolicyBindingList).Items
 			}),
 	}
 }

@@ -1,0 +1,175 @@
+package operator
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+)
+
+var (
+	worldSeed  = flag.Uint64("world-seed", 0, "of TestWhateverHappens: this seed alone, with its story")
+	worldSeeds = flag.Uint64("world-seeds", 300, "of TestWhateverHappens: how many")
+)
+
+// Whatever users, the provider and faults do, in the end each product is as the policy and its wrapper say, the status
+// is true, and nothing is written any more.
+func TestWhateverHappensEndsAsThePolicySays(t *testing.T) {
+	t.Parallel()
+	first, last := uint64(1), *worldSeeds
+	if *worldSeed > 0 {
+		first, last = *worldSeed, *worldSeed
+	}
+	userData := filepath.Join(t.TempDir(), "user-data")
+	if err := os.WriteFile(userData, []byte("boot"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for seed := first; seed <= last; seed++ {
+		w := newWorld(seed, userData)
+		w.play()
+		if w.problem != nil {
+			t.Errorf("seed %d: %v", seed, w.problem)
+		}
+		if *worldSeed > 0 {
+			t.Log("\n" + strings.Join(w.story, "\n"))
+		}
+	}
+}
+
+// play lets everything happen, heals the world, and judges what has become of it.
+func (w *world) play() {
+	w.start()
+	w.run(w.users())
+	w.healed, w.denied = true, nil
+	if w.process.dead {
+		w.start()
+	}
+	w.tell("healed")
+	w.run(15 * time.Minute)
+	w.judge()
+	guest, management := w.guest.Version(), w.management.Version()
+	w.run(time.Hour)
+	if w.guest.Version() != guest || w.management.Version() != management {
+		w.fail("it does not come to rest: %d writes in the guest, %d in the management cluster in an hour",
+			w.guest.Version()-guest, w.management.Version()-management)
+	}
+}
+
+// judge checks the state of both clusters.
+func (w *world) judge() {
+	policy, applied, all := w.policy(), 0, 0
+	for _, kind := range w.process.deps.kinds {
+		wrappers := map[string]client.Object{}
+		w.guest.All(kind.NewWrapper(), func(o client.Object) { wrappers[o.GetName()] = o })
+		for name, wrapper := range wrappers {
+			all++
+			if w.judgeWrapper(kind, policy, wrapper, w.guest.Peek(kind.NewProduct(), client.ObjectKey{Name: name})) {
+				applied++
+			}
+		}
+		w.guest.All(kind.NewProduct(), func(o client.Object) {
+			if wrappers[o.GetName()] == nil && o.GetLabels()[merge.ManagedByLabel] == merge.ManagedByValue {
+				w.fail("%s %s has no wrapper", kind.Product, o.GetName())
+			}
+		})
+	}
+	if policy != nil {
+		w.judgePolicy(policy, applied == all)
+	}
+	for _, p := range w.process.deps.protections {
+		if w.guest.Peek(&p.Policy, client.ObjectKey{Name: p.Policy.Name}) == nil {
+			w.fail("the admission policy %s is gone", p.Policy.Name)
+		}
+	}
+}
+
+// judgeWrapper checks a wrapper and its product, nil for none, and reports whether the wrapper says that the policy is
+// applied.
+func (w *world) judgeWrapper(kind operator.Kind, policy *hypershiftv1beta1.AutoNodePolicy,
+	wrapper, product client.Object) bool {
+	about := kind.Wrapper + " " + wrapper.GetName()
+	if wrapper.GetDeletionTimestamp() != nil {
+		w.fail("%s does not go", about)
+		return false
+	}
+	made, err := kind.Make(context.Background(), policy, wrapper.DeepCopyObject().(client.Object))
+	if err != nil {
+		w.fail("%s: %w", about, err)
+	}
+	state := kind.State(wrapper)
+	said, found := condition.Get(*state.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
+	switch {
+	case !found || said.ObservedGeneration != wrapper.GetGeneration():
+		w.fail("%s: its status is of generation %d, not %d", about, said.ObservedGeneration, wrapper.GetGeneration())
+	case said.Status != metav1.ConditionTrue:
+		w.tell("%s says %s %s: %s", about, said.Status, said.Reason, said.Message)
+		if made.Product != nil && made.Withheld == nil && w.hasClass(wrapper) {
+			w.fail("%s says %s %s: %s", about, said.Status, said.Reason, said.Message)
+		}
+		return false
+	case made.Product == nil:
+		w.fail("%s says that the policy is applied, though %v", about, made.Problems)
+	case product == nil:
+		w.fail("%s says that the policy is applied, and there is no %s", about, kind.Product)
+	case kind.Altered(product, made.Product).Any():
+		w.fail("%s says that the policy is applied, and the %s differs: %v", about, kind.Product,
+			kind.Altered(product, made.Product))
+	case !slices.ContainsFunc(product.GetOwnerReferences(),
+		func(owner metav1.OwnerReference) bool { return owner.UID == wrapper.GetUID() }):
+		w.fail("%s does not own its %s", about, kind.Product)
+	case policy != nil && ((*state.ObservedPolicy) == nil || (*state.ObservedPolicy).UID != policy.UID ||
+		(*state.ObservedPolicy).Generation != policy.Generation):
+		w.fail("%s says that it has observed %v, not generation %d", about, *state.ObservedPolicy, policy.Generation)
+	}
+	return true
+}
+
+// hasClass reports whether the node class of a pool has a wrapper. Other wrappers need none.
+func (w *world) hasClass(wrapper client.Object) bool {
+	pool, is := wrapper.(*hypershiftv1beta1.OpenshiftNodePool)
+	return !is || w.guest.Peek(&hypershiftv1.OpenshiftEC2NodeClass{},
+		client.ObjectKey{Name: operator.ClassOf(pool)}) != nil
+}
+
+func (w *world) judgePolicy(policy *hypershiftv1beta1.AutoNodePolicy, applied bool) {
+	said, found := condition.Get(policy.Status.Conditions, hypershiftv1beta1.ConditionTypeReady)
+	if !found || said.ObservedGeneration != policy.Generation || (said.Status == metav1.ConditionTrue) != applied {
+		w.fail("the policy of generation %d says Ready=%s %s of generation %d (%s), though it is applied: %t",
+			policy.Generation, said.Status, said.Reason, said.ObservedGeneration, said.Message, applied)
+	}
+}
+
+// checkWrite checks a request to delete a product: its wrapper must be gone or going (R24, R25).
+func (w *world) checkWrite(call apiserver.Call) {
+	if call.Verb != "delete" {
+		return
+	}
+	for _, kind := range w.process.deps.kinds {
+		if kindOf(kind.NewProduct()) != kindOf(call.Object) {
+			continue
+		}
+		wrapper, product := w.guest.Peek(kind.NewWrapper(), call.Key), w.guest.Peek(kind.NewProduct(), call.Key)
+		if wrapper == nil || product == nil || wrapper.GetDeletionTimestamp() != nil {
+			continue
+		}
+		for _, owner := range product.GetOwnerReferences() {
+			if owner.UID == wrapper.GetUID() {
+				w.fail("%s %s is deleted, though its wrapper stays", kind.Product, call.Key.Name)
+			}
+		}
+	}
+}
