@@ -23,7 +23,7 @@ import (
 
 var (
 	worldSeed  = flag.Uint64("world-seed", 0, "of TestWhateverHappens: this seed alone, with its story")
-	worldSeeds = flag.Uint64("world-seeds", 300, "of TestWhateverHappens: how many")
+	worldSeeds = flag.Uint64("world-seeds", 200, "of TestWhateverHappens: how many")
 )
 
 // Whatever users, the provider and faults do, in the end each product is as the policy and its wrapper say, the status
@@ -82,8 +82,14 @@ func (w *world) judge() {
 			}
 		}
 		w.guest.All(kind.NewProduct(), func(o client.Object) {
-			if wrappers[o.GetName()] == nil && o.GetLabels()[merge.ManagedByLabel] == merge.ManagedByValue {
+			if wrappers[o.GetName()] != nil {
+				return
+			}
+			if o.GetLabels()[merge.ManagedByLabel] == merge.ManagedByValue {
 				w.fail("%s %s has no wrapper", kind.Product, o.GetName())
+			}
+			if kind.Quarantine != nil && foreign(policy, o) && kind.Quarantine(o.DeepCopyObject().(client.Object)) {
+				w.fail("%s %s was made past the admission policies, and can launch nodes", kind.Product, o.GetName())
 			}
 		})
 	}
@@ -95,6 +101,15 @@ func (w *world) judge() {
 			w.fail("the admission policy %s is gone", p.Policy.Name)
 		}
 	}
+}
+
+// foreign reports whether a product without a wrapper was certainly made while the guest was protected.
+func foreign(policy *hypershiftv1beta1.AutoNodePolicy, product client.Object) bool {
+	if policy == nil {
+		return false
+	}
+	since, protected := condition.Since(policy.Status.Conditions, hypershiftv1beta1.ConditionTypeProtectedOnce)
+	return protected && product.GetCreationTimestamp().After(since.Add(10*time.Second))
 }
 
 // judgeWrapper checks a wrapper and its product, nil for none, and reports whether the wrapper says that the policy is
@@ -150,6 +165,23 @@ func (w *world) judgePolicy(policy *hypershiftv1beta1.AutoNodePolicy, applied bo
 	if !found || said.ObservedGeneration != policy.Generation || (said.Status == metav1.ConditionTrue) != applied {
 		w.fail("the policy of generation %d says Ready=%s %s of generation %d (%s), though it is applied: %t",
 			policy.Generation, said.Status, said.Reason, said.ObservedGeneration, said.Message, applied)
+	}
+}
+
+// checkEvent checks that the process lets no wrapper go before its product (R24).
+func (w *world) checkEvent(e apiserver.Event) {
+	if w.acting {
+		w.tell("the operator: %s %s %s", e.Type, e.Kind(), e.Object.GetName())
+	}
+	for _, kind := range w.process.deps.kinds {
+		product := w.guest.Peek(kind.NewProduct(), client.ObjectKeyFromObject(e.Object))
+		if w.acting && e.Type == apiserver.Deleted && e.Kind() == kindOf(kind.NewWrapper()) && product != nil {
+			for _, owner := range product.GetOwnerReferences() {
+				if owner.UID == e.Object.GetUID() {
+					w.fail("%s %s is let go before its %s", kind.Wrapper, e.Object.GetName(), kind.Product)
+				}
+			}
+		}
 	}
 }
 

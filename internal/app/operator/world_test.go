@@ -36,6 +36,8 @@ type world struct {
 	healed            bool
 	faulty            float64 // how likely a call fails
 	slow              time.Duration
+	collects          bool // Kubernetes' garbage collector works
+	acting            bool // the process is writing
 	problem           error
 	story             []string
 	userData          string // path of the file with what nodes start with
@@ -108,11 +110,14 @@ func newWorld(seed uint64, userData string) *world {
 	w.guest, w.management = server(2), server(3)
 	w.guest.Observe(func(e apiserver.Event) {
 		w.process.hear(e)
+		w.checkEvent(e)
 		w.collect(e)
+		w.karpenter(e)
 	})
 	w.management.Observe(func(apiserver.Event) { w.process.hearOfPolicy() })
 	w.faulty = []float64{0, 0.01, 0.05, 0.2}[w.dice.IntN(4)]
 	w.slow = []time.Duration{time.Millisecond, 100 * time.Millisecond, 3 * time.Second}[w.dice.IntN(3)]
+	w.collects = w.dice.IntN(2) == 0
 	w.process = &process{world: w, dead: true}
 	return w
 }
@@ -218,6 +223,8 @@ func (p *process) send(_ context.Context, call apiserver.Call) error {
 	}
 	if call.Write {
 		w.checkWrite(call)
+		w.acting = true
+		defer func() { w.acting = false }()
 	}
 	if w.healed || w.dice.Float64() >= w.faulty {
 		return call.Do()

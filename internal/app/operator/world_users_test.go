@@ -153,7 +153,8 @@ func (w *world) stripWrapper() {
 }
 
 func (w *world) forgeStatus() {
-	change(w, &hypershiftv1beta1.OpenshiftNodePool{}, w.poolName(), apiserver.Status,
+	name := w.poolName()
+	change(w, &hypershiftv1beta1.OpenshiftNodePool{}, name, apiserver.Status,
 		func(p *hypershiftv1beta1.OpenshiftNodePool) {
 			for i := range p.Status.Conditions {
 				p.Status.Conditions[i].Status = pick(w, metav1.ConditionTrue, metav1.ConditionFalse)
@@ -242,7 +243,7 @@ func (w *world) openGuard() {
 
 // collect is the garbage collector of Kubernetes: what has lost its owners goes after a while.
 func (w *world) collect(e apiserver.Event) {
-	if e.Type != apiserver.Deleted {
+	if e.Type != apiserver.Deleted || !w.collects {
 		return
 	}
 	for _, kind := range w.process.deps.kinds {
@@ -259,5 +260,31 @@ func (w *world) collect(e apiserver.Event) {
 			w.tell("the garbage collector deletes %s %s", kind.Product, key.Name)
 			w.delete(kind.NewProduct(), key.Name)
 		})
+	}
+}
+
+// held is a finalizer of Karpenter on products.
+const held = "karpenter.sh/termination"
+
+// karpenter holds products for a while when they are deleted: their nodes go first.
+func (w *world) karpenter(e apiserver.Event) {
+	for _, kind := range w.process.deps.kinds {
+		if kindOf(kind.NewProduct()) != e.Kind() {
+			continue
+		}
+		like, name := kind.NewProduct(), e.Object.GetName()
+		going := e.Object.GetDeletionTimestamp() != nil
+		switch {
+		case e.Type == apiserver.Added:
+			w.after(w.between(0, time.Second), func() {
+				if o := w.guest.Peek(like, client.ObjectKey{Name: name}); o != nil && o.GetDeletionTimestamp() == nil {
+					change(w, like, name, apiserver.Main, func(o client.Object) { o.SetFinalizers([]string{held}) })
+				}
+			})
+		case e.Type == apiserver.Modified && going && e.Old.GetDeletionTimestamp() == nil:
+			w.after(w.between(0, 30*time.Second), func() {
+				change(w, like, name, apiserver.Main, func(o client.Object) { o.SetFinalizers(nil) })
+			})
+		}
 	}
 }

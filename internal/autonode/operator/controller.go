@@ -160,8 +160,19 @@ func (c *Controller) reallyGone(ctx context.Context, name string) error {
 }
 
 // retire deletes the product of a wrapper that is being deleted. When the product is gone, it lets the wrapper go
-// (R24).
+// (R24). The cache may not show a product that was made a moment ago, so the API server itself has to say that there is
+// none.
 func (c *Controller) retire(ctx context.Context, s scene) error {
+	if s.product == nil {
+		product := c.config.Kind.NewProduct()
+		err := c.config.Live.Get(ctx, client.ObjectKey{Name: s.name}, product)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("looking whether %s %s is gone: %w", c.config.Kind.Product, s.name, err)
+		}
+		if err == nil {
+			s.product = product
+		}
+	}
 	if s.product != nil && (c.own(s.product) || c.adopted(s.wrapper)) {
 		if s.product.GetDeletionTimestamp() != nil {
 			return nil // its deletion wakes this controller
@@ -189,10 +200,13 @@ func (c *Controller) own(product client.Object) bool {
 }
 
 // adopted reports whether the product of that name was the wrapper's before, according to the wrapper's status. So
-// nobody sets a product free by removing its label and owner and then deleting the wrapper. A forged status does no
-// harm: its author only loses a product that no policy reaches.
+// nobody sets a product free by removing its label and owner and then deleting the wrapper. While the policy may not be
+// read, products are written without one, and PolicyApplied is false. A forged status does no harm: its author only
+// loses a product that no policy reaches.
 func (c *Controller) adopted(wrapper client.Object) bool {
-	return condition.IsTrue(*c.config.Kind.State(wrapper).Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
+	said, found := condition.Get(*c.config.Kind.State(wrapper).Conditions,
+		hypershiftv1beta1.ConditionTypePolicyApplied)
+	return found && (said.Status == metav1.ConditionTrue || said.Reason == hypershiftv1beta1.ReasonPolicyUnreadable)
 }
 
 // managed reports whether a product is the operator's own, by its label or its owner.

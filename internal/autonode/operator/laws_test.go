@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -152,5 +153,44 @@ func TestA09c_WhatWasLookedAtIsNotSetFree(t *testing.T) {
 		if s.nodePool("web") != nil || s.wrapper("web") != nil {
 			t.Errorf("%s: pool %v, wrapper %v; want both gone", name, s.nodePool("web"), s.wrapper("web"))
 		}
+	}
+}
+
+// R24: a wrapper is not let go while the cache does not show its product yet. Mutant: the cache is believed.
+func TestR24_AProductThatTheCacheDoesNotShowHoldsItsWrapper(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))
+	s.read()
+	s.step(s.pools, "web")
+	s.deleteWrapper("web")
+	late := newStale(s.guest)
+	late.shows[reflect.TypeFor[*karpenterv1.NodePool]().String()+"web"] = nil
+	pools := operator.New(operator.Config{Kind: s.kinds[0], Guest: operator.GuestClient{Client: late}, Live: s.guest,
+		Board: s.board, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard()})
+	s.step(pools, "web")
+	if s.nodePool("web") != nil || s.wrapper("web") == nil {
+		t.Fatalf("pool %v, wrapper %v: want the pool to go first", s.nodePool("web"), s.wrapper("web"))
+	}
+	if s.step(pools, "web"); s.wrapper("web") != nil {
+		t.Error("the wrapper stays without a pool")
+	}
+}
+
+// A-09 (c): a product that was written while the policy may not be read is its wrapper's too. Mutant: only a policy that
+// is applied counts.
+func TestA09c_WhatIsWrittenWithoutAPolicyIsNotSetFree(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "autonodepolicies"}, "", errors.New("no"))
+	reading := operator.Reading{}.Next(operator.Answer{Err: denied}, s.clock.Now(), false)
+	s.clock.Advance(operator.ConfirmAfter)
+	s.board.Set(reading.Next(operator.Answer{Err: denied}, s.clock.Now(), false))
+	s.step(s.pools, "web")
+	s.change("web", func(p *karpenterv1.NodePool) { p.Labels, p.OwnerReferences = nil, nil })
+	s.behind(s.guest) // another process
+	s.deleteWrapper("web")
+	s.step(s.pools, "web")
+	if s.nodePool("web") != nil {
+		t.Error("the pool is set free")
 	}
 }
