@@ -21,7 +21,7 @@ import (
 func (w *world) users() (busy time.Duration) {
 	busy = pick(w, 5*time.Second, time.Minute, 10*time.Minute)
 	all := []func(){w.putPolicy, w.putPolicy, w.putPolicy, w.dropPolicy, w.putPool, w.putPool, w.putPool, w.putClass, w.putClass,
-		w.deleteWrapper, w.deleteWrapper, w.stripWrapper, w.forgeStatus, w.deleteProduct, w.strip, w.alterPool,
+		w.deleteWrapper, w.deleteWrapper, w.stripWrapper, w.force, w.forgeStatus, w.deleteProduct, w.strip, w.alterPool,
 		w.alterClass, w.annotate, w.strange, w.deny, w.restart, w.openGuard}
 	for _, do := range all {
 		for range w.dice.IntN(5) { // not every run has everything
@@ -150,6 +150,21 @@ func (w *world) deleteWrapper() { w.delete(w.wrapper()) }
 func (w *world) stripWrapper() {
 	like, name := w.wrapper()
 	change(w, like, name, apiserver.Main, func(o client.Object) { o.SetFinalizers(nil) })
+}
+
+// force deletes a wrapper together with its finalizers, and sometimes makes it again at once.
+func (w *world) force() {
+	like, name := w.wrapper()
+	found := w.guest.Peek(like, client.ObjectKey{Name: name})
+	w.delete(like, name)
+	change(w, like, name, apiserver.Main, func(o client.Object) { o.SetFinalizers(nil) })
+	if found != nil && w.dice.IntN(2) == 0 {
+		fresh := found.DeepCopyObject().(client.Object)
+		fresh.SetUID("")
+		fresh.SetResourceVersion("")
+		fresh.SetFinalizers(nil)
+		w.create(fresh)
+	}
 }
 
 func (w *world) forgeStatus() {

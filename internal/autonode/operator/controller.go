@@ -77,6 +77,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	case s.wrapper.GetDeletionTimestamp() != nil:
 		err := c.retire(ctx, s)
 		c.config.Board.Forget(c.config.Kind.Wrapper, s.name)
+		if errors.Is(err, errBehind) {
+			return reconcile.Result{RequeueAfter: behindAgainAfter}, nil
+		}
 		return reconcile.Result{}, err
 	case !c.config.Board.Protected(): // G22: protection wakes everybody
 		return reconcile.Result{}, nil
@@ -177,10 +180,27 @@ func (c *Controller) retire(ctx context.Context, s scene) error {
 		if s.product.GetDeletionTimestamp() != nil {
 			return nil // its deletion wakes this controller
 		}
+		if err := c.notReplaced(ctx, s.wrapper); err != nil {
+			return err
+		}
 		return c.delete(ctx, s.product)
 	}
 	c.written.forget(s.name)
 	return c.dropFinalizer(ctx, s.wrapper)
+}
+
+// notReplaced returns an error if the API server has another wrapper of that name, which the cache does not show yet:
+// its user took the finalizers off the old one and made it anew. The product becomes the new one's.
+func (c *Controller) notReplaced(ctx context.Context, wrapper client.Object) error {
+	live := c.config.Kind.NewWrapper()
+	err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(wrapper), live)
+	if err == nil && live.GetUID() != wrapper.GetUID() {
+		err = errBehind
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("looking whether %s %s was made anew: %w", c.config.Kind.Wrapper, wrapper.GetName(), err)
+	}
+	return nil
 }
 
 func (c *Controller) delete(ctx context.Context, product client.Object) error {

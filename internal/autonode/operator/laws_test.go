@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -192,5 +193,33 @@ func TestA09c_WhatIsWrittenWithoutAPolicyIsNotSetFree(t *testing.T) {
 	s.step(s.pools, "web")
 	if s.nodePool("web") != nil {
 		t.Error("the pool is set free")
+	}
+}
+
+// R25: a wrapper that was made anew keeps its product, though the cache still shows the old one, which is going.
+// Mutant: the cache is believed.
+func TestR25_AWrapperMadeAnewKeepsItsProduct(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))
+	s.read()
+	s.step(s.pools, "web")
+	s.deleteWrapper("web")
+	late := newStale(s.guest)
+	old := s.wrapper("web")
+	late.freeze(old)
+	old.Finalizers = nil
+	s.must(s.guest.Update(t.Context(), old))
+	anew := wrapper("web")
+	anew.UID = "uid-anew"
+	s.must(s.guest.Create(t.Context(), anew))
+	pools := operator.New(operator.Config{Kind: s.kinds[0], Guest: operator.GuestClient{Client: late}, Live: s.guest,
+		Board: s.board, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard()})
+	if again := s.step(pools, "web").RequeueAfter; again != 100*time.Millisecond || s.nodePool("web") == nil {
+		t.Errorf("again after %s, pool %v", again, s.nodePool("web"))
+	}
+	s.step(s.pools, "web") // its cache is not behind
+	if owners := s.nodePool("web").OwnerReferences; !slices.ContainsFunc(owners,
+		func(o metav1.OwnerReference) bool { return o.UID == anew.UID }) {
+		t.Errorf("the owners are %v", owners)
 	}
 }
