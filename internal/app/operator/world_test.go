@@ -166,7 +166,8 @@ func (w *world) start() {
 	set := operator.NewMetrics(prometheus.NewRegistry())
 	p.deps = operatorDeps{
 		foreign: operator.ForeignRule(config.ForeignObjects), aws: true, infraID: config.InfraID,
-		profile: config.InstanceProfile, guest: operator.GuestClient{Client: w.guest.NewClient(scheme, p.send, p.cache)},
+		profile:    config.InstanceProfile,
+		guest:      operator.GuestClient{Client: w.guest.NewClient(scheme, p.send, p.cache)},
 		live:       w.guest.NewClient(scheme, p.send, nil),
 		management: operator.ManagementClientOf(w.management.NewClient(scheme, p.send, nil), config.Namespace),
 		board:      operator.NewBoard(), metrics: set, bells: p, now: now, log: logr.Discard(),

@@ -20,9 +20,11 @@ import (
 // seconds.
 func (w *world) users() (busy time.Duration) {
 	busy = pick(w, 5*time.Second, time.Minute, 10*time.Minute)
-	all := []func(){w.putPolicy, w.putPolicy, w.putPolicy, w.dropPolicy, w.putPool, w.putPool, w.putPool, w.putClass, w.putClass,
-		w.deleteWrapper, w.deleteWrapper, w.stripWrapper, w.force, w.forgeStatus, w.deleteProduct, w.strip, w.alterPool,
-		w.alterClass, w.annotate, w.strange, w.deny, w.restart, w.openGuard}
+	all := []func(){
+		w.putPolicy, w.putPolicy, w.putPolicy, w.dropPolicy, w.deny, w.putPool, w.putPool, w.putPool, w.putClass,
+		w.putClass, w.deleteWrapper, w.deleteWrapper, w.stripWrapper, w.force, w.forgeStatus, w.deleteProduct, w.strip,
+		w.alterPool, w.alterClass, w.annotate, w.strange, w.restart, w.openGuard,
+	}
 	for _, do := range all {
 		for range w.dice.IntN(5) { // not every run has everything
 			w.after(w.between(0, busy), do)

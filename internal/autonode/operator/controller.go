@@ -163,8 +163,8 @@ func (c *Controller) reallyGone(ctx context.Context, name string) error {
 }
 
 // retire deletes the product of a wrapper that is being deleted. When the product is gone, it lets the wrapper go
-// (R24). The cache may not show a product that was made a moment ago, so the API server itself has to say that there is
-// none.
+// (R24). The cache may not show a product that was made a moment ago, so the API server itself has to say that there
+// is none.
 func (c *Controller) retire(ctx context.Context, s scene) error {
 	if s.product == nil {
 		product := c.config.Kind.NewProduct()
@@ -220,8 +220,8 @@ func (c *Controller) own(product client.Object) bool {
 }
 
 // adopted reports whether the product of that name was the wrapper's before, according to the wrapper's status. So
-// nobody sets a product free by removing its label and owner and then deleting the wrapper. While the policy may not be
-// read, products are written without one, and PolicyApplied is false. A forged status does no harm: its author only
+// nobody sets a product free by removing its label and owner and then deleting the wrapper. While the policy may not
+// be read, products are written without one, and PolicyApplied is false. A forged status does no harm: its author only
 // loses a product that no policy reaches.
 func (c *Controller) adopted(wrapper client.Object) bool {
 	said, found := condition.Get(*c.config.Kind.State(wrapper).Conditions,

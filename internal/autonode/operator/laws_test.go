@@ -177,8 +177,8 @@ func TestR24_AProductThatTheCacheDoesNotShowHoldsItsWrapper(t *testing.T) {
 	}
 }
 
-// A-09 (c): a product that was written while the policy may not be read is its wrapper's too. Mutant: only a policy that
-// is applied counts.
+// A-09 (c): a product that was written while the policy may not be read is its wrapper's too. Mutant: only a policy
+// that is applied counts.
 func TestA09c_WhatIsWrittenWithoutAPolicyIsNotSetFree(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))
