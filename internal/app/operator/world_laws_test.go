@@ -34,12 +34,9 @@ func TestWhateverHappensEndsAsThePolicySays(t *testing.T) {
 	if *worldSeed > 0 {
 		first, last = *worldSeed, *worldSeed
 	}
-	userData := filepath.Join(t.TempDir(), "user-data")
-	if err := os.WriteFile(userData, []byte("boot"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	shared := surround(t)
 	for seed := first; seed <= last; seed++ {
-		w := newWorld(seed, userData)
+		w := newWorld(seed, shared)
 		w.play()
 		if w.problem != nil {
 			t.Errorf("seed %d: %v", seed, w.problem)
@@ -48,6 +45,19 @@ func TestWhateverHappensEndsAsThePolicySays(t *testing.T) {
 			t.Log("\n" + strings.Join(w.story, "\n"))
 		}
 	}
+}
+
+func surround(t *testing.T) surroundings {
+	t.Helper()
+	scheme, err := apiserver.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	userData := filepath.Join(t.TempDir(), "user-data")
+	if err := os.WriteFile(userData, []byte("boot"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return surroundings{scheme, readRights(t, "joiner-operator-guest/rules", "joiner-operator/rules"), userData}
 }
 
 // play lets everything happen, heals the world, and judges what has become of it.

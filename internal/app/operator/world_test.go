@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -40,7 +41,7 @@ type world struct {
 	acting            bool // the process is writing
 	problem           error
 	story             []string
-	userData          string // path of the file with what nodes start with
+	surroundings
 }
 
 // moment is something that happens at a time; of two at one time the first one noted comes first.
@@ -100,8 +101,15 @@ func (w *world) tell(format string, args ...any) {
 // began is when virtual time begins.
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func newWorld(seed uint64, userData string) *world {
-	w := &world{seed: seed, userData: userData, dice: rand.New(rand.NewPCG(seed, 1)), now: began}
+// surroundings are what all worlds share.
+type surroundings struct {
+	scheme   *runtime.Scheme
+	rights   rights
+	userData string // path of the file with what nodes start with
+}
+
+func newWorld(seed uint64, shared surroundings) *world {
+	w := &world{seed: seed, surroundings: shared, dice: rand.New(rand.NewPCG(seed, 1)), now: began}
 	kinds := apiserver.NewKinds()
 	server := func(stream uint64) *apiserver.Server {
 		return apiserver.New(apiserver.Config{Kinds: kinds, Now: func() time.Time { return w.now },
@@ -151,11 +159,7 @@ type wake struct {
 // start begins a process anew, as after a crash.
 func (w *world) start() {
 	w.process.dead = true
-	scheme, err := apiserver.Scheme()
-	if err != nil {
-		w.fail("%w", err)
-		return
-	}
+	scheme := w.scheme
 	p := &process{world: w, cache: w.guest.NewCache(nil), of: map[string]kube.Controller{},
 		watches: map[string][]heard{}, shown: map[string]time.Time{}, wakes: map[wake]time.Time{},
 		failed: map[wake]int{}}
@@ -184,6 +188,9 @@ func (w *world) start() {
 		p.of[c.Name] = c
 		for _, watch := range c.Watches {
 			kind := kindOf(watch.Object)
+			for _, verb := range []string{"list", "watch"} {
+				w.checkRights(apiserver.Call{Verb: verb, Object: watch.Object})
+			}
 			p.watches[kind] = append(p.watches[kind], heard{c.Name, watch})
 		}
 	}
@@ -222,6 +229,7 @@ func (p *process) send(_ context.Context, call apiserver.Call) error {
 	if p.dead {
 		return errors.New("this process is dead")
 	}
+	w.checkRights(call)
 	if call.Write {
 		w.checkWrite(call)
 		w.acting = true

@@ -9,7 +9,9 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -167,13 +169,9 @@ func (c *Controller) reallyGone(ctx context.Context, name string) error {
 // is none.
 func (c *Controller) retire(ctx context.Context, s scene) error {
 	if s.product == nil {
-		product := c.config.Kind.NewProduct()
-		err := c.config.Live.Get(ctx, client.ObjectKey{Name: s.name}, product)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("looking whether %s %s is gone: %w", c.config.Kind.Product, s.name, err)
-		}
-		if err == nil {
-			s.product = product
+		var err error
+		if s.product, err = c.live(ctx, s.name); err != nil {
+			return err
 		}
 	}
 	if s.product != nil && (c.own(s.product) || c.adopted(s.wrapper)) {
@@ -187,6 +185,25 @@ func (c *Controller) retire(ctx context.Context, s scene) error {
 	}
 	c.written.forget(s.name)
 	return c.dropFinalizer(ctx, s.wrapper)
+}
+
+// live returns the product of that name from the API server itself, nil for none. It lists, since the operator has no
+// right to get one.
+func (c *Controller) live(ctx context.Context, name string) (found client.Object, err error) {
+	list := c.config.Kind.NewProductList()
+	err = c.config.Live.List(ctx, list, client.MatchingFields{"metadata.name": name})
+	if err == nil {
+		err = meta.EachListItem(list, func(o runtime.Object) error {
+			if product := o.(client.Object); product.GetName() == name {
+				found = product
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking whether %s %s is gone: %w", c.config.Kind.Product, name, err)
+	}
+	return found, nil
 }
 
 // notReplaced returns an error if the API server has another wrapper of that name, which the cache does not show yet:

@@ -68,15 +68,16 @@ func newUnprotectedScene(t *testing.T, guest []client.Object, management ...clie
 		metrics:   operator.NewMetrics(prometheus.NewRegistry()),
 		bootstrap: &merge.Bootstrap{UserData: "boot", AMIs: []string{"ami-1"}},
 	}
+	named := func(o client.Object) []string { return []string{o.GetName()} }
 	s.guest = fake.NewClientBuilder().WithScheme(scheme).WithObjects(guest...).
+		WithIndex(&karpenterv1.NodePool{}, "metadata.name", named).
+		WithIndex(&karpenterawsv1.EC2NodeClass{}, "metadata.name", named).
 		WithStatusSubresource(&hypershiftv1beta1.OpenshiftNodePool{}, &hypershiftv1.OpenshiftEC2NodeClass{},
 			&karpenterv1.NodePool{}, &karpenterawsv1.EC2NodeClass{}).
 		WithInterceptorFuncs(s.counting()).Build()
 	s.management = fake.NewClientBuilder().WithScheme(scheme).WithObjects(management...).WithStatusSubresource(
 		&hypershiftv1beta1.AutoNodePolicy{}).
-		WithIndex(&hypershiftv1beta1.AutoNodePolicy{}, "metadata.name", func(o client.Object) []string {
-			return []string{o.GetName()}
-		}).Build()
+		WithIndex(&hypershiftv1beta1.AutoNodePolicy{}, "metadata.name", named).Build()
 	s.kinds = []operator.Kind{operator.NodePools(merge.NodePoolSettings{}), operator.EC2NodeClasses(operator.AWSConfig{
 		Infra: merge.Infra{InfraID: "infra", InstanceProfile: "nodes"}, RootVolume: merge.DefaultRootVolume(),
 		Bootstrap: func(context.Context, string) (*merge.Bootstrap, error) { return s.bootstrap, s.unread },
