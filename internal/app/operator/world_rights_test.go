@@ -23,7 +23,8 @@ type rights []rbacv1.PolicyRule
 func readRights(t *testing.T, dirs ...string) (all rights) {
 	t.Helper()
 	for _, dir := range dirs {
-		err := filepath.WalkDir(filepath.Join("../../../charts", dir), func(path string, d fs.DirEntry, err error) error {
+		root := filepath.Join("../../../charts", dir)
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || d.Name() == "alerts.yaml" {
 				return err
 			}
