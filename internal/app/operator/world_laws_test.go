@@ -64,7 +64,7 @@ func surround(t *testing.T) surroundings {
 func (w *world) play() {
 	w.start()
 	w.run(w.users())
-	w.healed, w.denied = true, nil
+	w.healed, w.denied, w.before.dead = true, nil, true
 	if w.process.dead {
 		w.start()
 	}

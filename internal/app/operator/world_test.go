@@ -33,7 +33,8 @@ type world struct {
 	count             int // of moments
 	guest, management *apiserver.Server
 	process           *process
-	denied            error // why the policy cannot be read at the moment; nil if it can
+	before            *process // the one that it replaces, as a Deployment does: both run for a while
+	denied            error    // why the policy cannot be read at the moment; nil if it can
 	healed            bool
 	faulty            float64 // how likely a call fails
 	slow              time.Duration
@@ -118,15 +119,19 @@ func newWorld(seed uint64, shared surroundings) *world {
 	w.guest, w.management = server(2), server(3)
 	w.guest.Observe(func(e apiserver.Event) {
 		w.process.hear(e)
+		w.before.hear(e)
 		w.checkEvent(e)
 		w.collect(e)
 		w.karpenter(e)
 	})
-	w.management.Observe(func(apiserver.Event) { w.process.hearOfPolicy() })
+	w.management.Observe(func(apiserver.Event) {
+		w.process.hearOfPolicy()
+		w.before.hearOfPolicy()
+	})
 	w.faulty = []float64{0, 0.01, 0.05, 0.2}[w.dice.IntN(4)]
 	w.slow = []time.Duration{time.Millisecond, 100 * time.Millisecond, 3 * time.Second}[w.dice.IntN(3)]
 	w.collects = w.dice.IntN(2) == 0
-	w.process = &process{world: w, dead: true}
+	w.process, w.before = &process{world: w, dead: true}, &process{world: w, dead: true}
 	return w
 }
 
@@ -159,6 +164,10 @@ type wake struct {
 // start begins a process anew, as after a crash.
 func (w *world) start() {
 	w.process.dead = true
+	w.begin()
+}
+
+func (w *world) begin() {
 	scheme := w.scheme
 	p := &process{world: w, cache: w.guest.NewCache(nil), of: map[string]kube.Controller{},
 		watches: map[string][]heard{}, shown: map[string]time.Time{}, wakes: map[wake]time.Time{},
@@ -262,7 +271,9 @@ func (p *process) send(_ context.Context, call apiserver.Call) error {
 
 func (p *process) die() {
 	p.dead = true
-	p.world.after(p.world.between(0, 5*time.Second), p.world.start)
+	if w := p.world; p == w.process {
+		w.after(w.between(0, 5*time.Second), w.start)
+	}
 }
 
 func (w *world) between(a, b time.Duration) time.Duration {

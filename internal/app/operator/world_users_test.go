@@ -23,7 +23,7 @@ func (w *world) users() (busy time.Duration) {
 	all := []func(){
 		w.putPolicy, w.putPolicy, w.putPolicy, w.dropPolicy, w.deny, w.putPool, w.putPool, w.putPool, w.putClass,
 		w.putClass, w.deleteWrapper, w.deleteWrapper, w.stripWrapper, w.force, w.forgeStatus, w.deleteProduct, w.strip,
-		w.alterPool, w.alterClass, w.annotate, w.strange, w.restart, w.openGuard,
+		w.alterPool, w.alterClass, w.annotate, w.strange, w.restart, w.roll, w.openGuard,
 	}
 	for _, do := range all {
 		for range w.dice.IntN(5) { // not every run has everything
@@ -247,6 +247,19 @@ func (w *world) restart() {
 		w.tell("the process ends")
 		w.process.die()
 	}
+}
+
+// roll replaces the process by another one, which begins before the first ends.
+func (w *world) roll() {
+	if w.process.dead {
+		return
+	}
+	w.tell("another process begins")
+	w.before.dead = true
+	w.before = w.process
+	w.begin()
+	old := w.before
+	w.after(w.between(0, 30*time.Second), func() { old.dead = true })
 }
 
 // openGuard deletes an admission policy.

@@ -165,23 +165,24 @@ func (c *Controller) reallyGone(ctx context.Context, name string) error {
 }
 
 // retire deletes the product of a wrapper that is being deleted. When the product is gone, it lets the wrapper go
-// (R24). The cache may not show a product that was made a moment ago, so the API server itself has to say that there
-// is none.
+// (R24). The cache may not show a product that was made or adopted a moment ago, so the API server itself has to say
+// that there is none.
 func (c *Controller) retire(ctx context.Context, s scene) error {
-	if s.product == nil {
-		var err error
-		if s.product, err = c.live(ctx, s.name); err != nil {
+	product, err := s.product, error(nil)
+	mine := func() bool { return product != nil && (c.own(product) || c.adopted(s.wrapper)) }
+	if !mine() {
+		if product, err = c.live(ctx, s.name); err != nil {
 			return err
 		}
 	}
-	if s.product != nil && (c.own(s.product) || c.adopted(s.wrapper)) {
-		if s.product.GetDeletionTimestamp() != nil {
+	if mine() {
+		if product.GetDeletionTimestamp() != nil {
 			return nil // its deletion wakes this controller
 		}
 		if err := c.notReplaced(ctx, s.wrapper); err != nil {
 			return err
 		}
-		return c.delete(ctx, s.product)
+		return c.delete(ctx, product)
 	}
 	c.written.forget(s.name)
 	return c.dropFinalizer(ctx, s.wrapper)
