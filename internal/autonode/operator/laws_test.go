@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,13 +92,7 @@ func TestA09b_ACacheThatLagsCostsNoPool(t *testing.T) {
 	cache := newStale(s.guest)
 	cache.hide(s.wrapper("web"))
 	cache.hide(s.classWrapper("big"))
-	lagging := func(kind operator.Kind) *operator.Controller {
-		return operator.New(operator.Config{
-			Kind: kind, Guest: operator.GuestClient{Client: cache}, Live: s.guest, Board: s.board, Events: s.tape,
-			Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
-		})
-	}
-	pools, classes := lagging(s.kinds[0]), lagging(s.kinds[1])
+	pools, classes := s.lagging(s.kinds[0], cache), s.lagging(s.kinds[1], cache)
 	for range 50 {
 		for name, c := range map[string]*operator.Controller{"web": pools, "big": classes} {
 			if again := s.step(c, name).RequeueAfter; again != 100*time.Millisecond {
@@ -166,8 +159,7 @@ func TestR24_AProductThatTheCacheDoesNotShowHoldsItsWrapper(t *testing.T) {
 	s.deleteWrapper("web")
 	late := newStale(s.guest)
 	late.shows[reflect.TypeFor[*karpenterv1.NodePool]().String()+"web"] = nil
-	pools := operator.New(operator.Config{Kind: s.kinds[0], Guest: operator.GuestClient{Client: late}, Live: s.guest,
-		Board: s.board, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard()})
+	pools := s.lagging(s.kinds[0], late)
 	s.step(pools, "web")
 	if s.nodePool("web") != nil || s.wrapper("web") == nil {
 		t.Fatalf("pool %v, wrapper %v: want the pool to go first", s.nodePool("web"), s.wrapper("web"))
@@ -212,8 +204,7 @@ func TestR25_AWrapperMadeAnewKeepsItsProduct(t *testing.T) {
 	anew := wrapper("web")
 	anew.UID = "uid-anew"
 	s.must(s.guest.Create(t.Context(), anew))
-	pools := operator.New(operator.Config{Kind: s.kinds[0], Guest: operator.GuestClient{Client: late}, Live: s.guest,
-		Board: s.board, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard()})
+	pools := s.lagging(s.kinds[0], late)
 	if again := s.step(pools, "web").RequeueAfter; again != 100*time.Millisecond || s.nodePool("web") == nil {
 		t.Errorf("again after %s, pool %v", again, s.nodePool("web"))
 	}

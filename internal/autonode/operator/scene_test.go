@@ -94,9 +94,12 @@ func (s *scene) managementClient() operator.ManagementClient {
 	return operator.ManagementClientOf(s.management, namespace)
 }
 
-func (s *scene) controller(kind operator.Kind) *operator.Controller {
+func (s *scene) controller(kind operator.Kind) *operator.Controller { return s.lagging(kind, s.guest) }
+
+// lagging returns a controller of another process, whose cache may show another state than the API server has.
+func (s *scene) lagging(kind operator.Kind, cache client.Client) *operator.Controller {
 	return operator.New(operator.Config{
-		Kind: kind, Guest: operator.GuestClient{Client: s.guest}, Live: s.guest, Board: s.board, Events: s.tape,
+		Kind: kind, Guest: operator.GuestClient{Client: cache}, Live: s.guest, Board: s.board, Events: s.tape,
 		Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 	})
 }
