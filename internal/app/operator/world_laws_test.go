@@ -30,21 +30,33 @@ var (
 // is true, and nothing is written any more.
 func TestWhateverHappensEndsAsThePolicySays(t *testing.T) {
 	t.Parallel()
-	first, last := uint64(1), *worldSeeds
 	if *worldSeed > 0 {
-		first, last = *worldSeed, *worldSeed
+		w := judgeWorlds(t, *worldSeed, 1)
+		t.Log("\n" + strings.Join(w.story, "\n"))
+		return
 	}
+	judgeWorlds(t, 1, *worldSeeds)
+}
+
+// each run also looks at worlds that none has seen.
+func TestWhateverHappensInFreshWorlds(t *testing.T) {
+	t.Parallel()
+	first := uint64(time.Now().UnixNano()) % 1e12
+	t.Logf("seeds from %d", first)
+	judgeWorlds(t, first, 50)
+}
+
+// judgeWorlds lets n worlds happen, reports what is wrong with them, and returns the last one.
+func judgeWorlds(t *testing.T, first, n uint64) (w *world) {
+	t.Helper()
 	shared := surround(t)
-	for seed := first; seed <= last; seed++ {
-		w := newWorld(seed, shared)
-		w.play()
-		if w.problem != nil {
+	for seed := first; seed < first+n; seed++ {
+		w = newWorld(seed, shared)
+		if w.play(); w.problem != nil {
 			t.Errorf("seed %d: %v", seed, w.problem)
 		}
-		if *worldSeed > 0 {
-			t.Log("\n" + strings.Join(w.story, "\n"))
-		}
 	}
+	return w
 }
 
 func surround(t *testing.T) surroundings {
