@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -89,6 +90,49 @@ func (w *world) play() {
 		w.fail("it does not come to rest: %d writes in the guest, %d in the management cluster in an hour",
 			w.guest.Version()-guest, w.management.Version()-management)
 	}
+	if w.leaving = pick(w, "", teardown, release); w.leaving != "" {
+		w.leave()
+	}
+}
+
+// How the operator leaves a cluster.
+const (
+	teardown = "teardown" // takes all with it (G19)
+	release  = "release"  // hands all over
+)
+
+// leave starts the operator with the flag by which it leaves the cluster, and judges what it has left.
+func (w *world) leave() {
+	w.tell("the operator leaves by a %s", w.leaving)
+	w.healed = false
+	w.process.die()
+	w.run(time.Minute)
+	w.healed = true
+	w.run(15 * time.Minute)
+	if !w.left {
+		w.fail("the %s does not end", w.leaving)
+	}
+	for _, kind := range w.process.deps.kinds {
+		w.guest.All(kind.NewWrapper(), func(o client.Object) {
+			if w.leaving == teardown || !kind.Shared && slices.Contains(o.GetFinalizers(), kind.Finalizer) {
+				w.fail("the %s leaves %s %s, with the finalizers %v", w.leaving, kind.Wrapper, o.GetName(),
+					o.GetFinalizers())
+			}
+		})
+		w.guest.All(kind.NewProduct(), func(o client.Object) {
+			if o.GetLabels()[merge.ManagedByLabel] == merge.ManagedByValue {
+				w.fail("the %s leaves %s %s", w.leaving, kind.Product, o.GetName())
+			}
+		})
+	}
+	for _, guard := range []client.Object{&admissionv1.ValidatingAdmissionPolicy{},
+		&admissionv1.ValidatingAdmissionPolicyBinding{}} {
+		w.guest.All(guard, func(o client.Object) {
+			if o.GetLabels()[merge.ManagedByLabel] == merge.ManagedByValue {
+				w.fail("the %s leaves %s %s", w.leaving, kindOf(guard), o.GetName())
+			}
+		})
+	}
 }
 
 // judge checks the state of both clusters.
@@ -110,8 +154,9 @@ func (w *world) judge() {
 			if o.GetLabels()[merge.ManagedByLabel] == merge.ManagedByValue {
 				w.fail("%s %s has no wrapper", kind.Product, o.GetName())
 			}
-			if kind.Quarantine != nil && foreign(policy, o) && kind.Quarantine(o.DeepCopyObject().(client.Object)) {
-				w.fail("%s %s was made past the admission policies, and can launch nodes", kind.Product, o.GetName())
+			free := kind.Quarantine != nil && kind.Quarantine(o.DeepCopyObject().(client.Object))
+			if foreign(policy, o) && (w.foreign == operator.ForeignDelete || w.foreign == operator.ForeignQuarantine && free) {
+				w.fail("%s %s was made past the admission policies, and stays", kind.Product, o.GetName())
 			}
 		})
 	}

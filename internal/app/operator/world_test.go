@@ -34,7 +34,10 @@ type world struct {
 	guest, management *apiserver.Server
 	process           *process
 	before            *process // the one that it replaces, as a Deployment does: both run for a while
-	denied            error    // why the policy cannot be read at the moment; nil if it can
+	leaving           string   // how the operator leaves the cluster: by a teardown, a release, or "" for not at all
+	left              bool     // it has said that it is done
+	foreign           operator.ForeignRule
+	denied            error // why the policy cannot be read at the moment; nil if it can
 	healed            bool
 	faulty            float64 // how likely a call fails
 	slow              time.Duration
@@ -131,6 +134,7 @@ func newWorld(seed uint64, shared surroundings) *world {
 	w.faulty = []float64{0, 0.01, 0.05, 0.2}[w.dice.IntN(4)]
 	w.slow = []time.Duration{time.Millisecond, 100 * time.Millisecond, 3 * time.Second}[w.dice.IntN(3)]
 	w.collects = w.dice.IntN(2) == 0
+	w.foreign = pick(w, operator.ForeignQuarantine, operator.ForeignReport, operator.ForeignDelete)
 	w.process, w.before = &process{world: w, dead: true}, &process{world: w, dead: true}
 	return w
 }
@@ -163,6 +167,9 @@ type wake struct {
 
 // start begins a process anew, as after a crash.
 func (w *world) start() {
+	if w.left {
+		return
+	}
 	w.process.dead = true
 	w.begin()
 }
@@ -178,7 +185,7 @@ func (w *world) begin() {
 	config.UserDataSecrets, config.AMIs, config.UserDataFile = false, []string{"ami-1"}, w.userData
 	set := operator.NewMetrics(prometheus.NewRegistry())
 	p.deps = operatorDeps{
-		foreign: operator.ForeignRule(config.ForeignObjects), aws: true, infraID: config.InfraID,
+		foreign: w.foreign, teardown: w.leaving == teardown, release: w.leaving == release, done: p.done, aws: true, infraID: config.InfraID,
 		profile:    config.InstanceProfile,
 		guest:      operator.GuestClient{Client: w.guest.NewClient(scheme, p.send, p.cache)},
 		live:       w.guest.NewClient(scheme, p.send, nil),
@@ -212,7 +219,15 @@ func (w *world) begin() {
 		}
 	}
 	w.listed(p)
-	p.read()
+	if w.leaving != release {
+		p.read()
+	}
+}
+
+// done ends a process that has left the cluster.
+func (p *process) done() {
+	p.world.tell("the process is done")
+	p.world.left, p.dead = true, true
 }
 
 // listed tells the controllers of what the cache had at the start.
@@ -271,7 +286,7 @@ func (p *process) send(_ context.Context, call apiserver.Call) error {
 
 func (p *process) die() {
 	p.dead = true
-	if w := p.world; p == w.process {
+	if w := p.world; p == w.process && !w.left {
 		w.after(w.between(0, 5*time.Second), w.start)
 	}
 }
