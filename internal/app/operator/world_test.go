@@ -185,7 +185,8 @@ func (w *world) begin() {
 	config.UserDataSecrets, config.AMIs, config.UserDataFile = false, []string{"ami-1"}, w.userData
 	set := operator.NewMetrics(prometheus.NewRegistry())
 	p.deps = operatorDeps{
-		foreign: w.foreign, teardown: w.leaving == teardown, release: w.leaving == release, done: p.done, aws: true, infraID: config.InfraID,
+		foreign: w.foreign, teardown: w.leaving == teardown, release: w.leaving == release, done: p.done,
+		aws: true, infraID: config.InfraID,
 		profile:    config.InstanceProfile,
 		guest:      operator.GuestClient{Client: w.guest.NewClient(scheme, p.send, p.cache)},
 		live:       w.guest.NewClient(scheme, p.send, nil),
