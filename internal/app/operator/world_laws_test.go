@@ -155,7 +155,8 @@ func (w *world) judge() {
 				w.fail("%s %s has no wrapper", kind.Product, o.GetName())
 			}
 			free := kind.Quarantine != nil && kind.Quarantine(o.DeepCopyObject().(client.Object))
-			if foreign(policy, o) && (w.foreign == operator.ForeignDelete || w.foreign == operator.ForeignQuarantine && free) {
+			if foreign(policy, o) &&
+				(w.foreign == operator.ForeignDelete || w.foreign == operator.ForeignQuarantine && free) {
 				w.fail("%s %s was made past the admission policies, and stays", kind.Product, o.GetName())
 			}
 		})
