@@ -123,6 +123,42 @@ func TestAPodThatNobodyEndsKeepsNoNode(t *testing.T) {
 	}
 }
 
+// P-01: a pod has a higher priority than one that a finalizer holds. kube-scheduler nominates it to the node of that
+// one, which the budget keeps. A minute after the other's grace period the pod gets a node of its own.
+func TestAPodThatPreemptsInVainGetsANode(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, "disruption: {consolidateAfter: Never, budgets: [{nodes: '0'}]}"))
+	const pod = `
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: %[1]s}
+value: %[2]d
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: %[1]s, labels: {app: %[1]s}, finalizers: [%[3]s]}
+spec:
+  priorityClassName: %[1]s
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: none, resources: {requests: {cpu: "3"}}}]
+`
+	r.apply(fmt.Sprintf(pod, "low", 1, "example.com/hold"))
+	r.allRunning(1, soon)
+	r.apply(fmt.Sprintf(pod, "high", 2, ""))
+	r.eventually(soon, "kube-scheduler to nominate the pod", func(ctx context.Context) (bool, string, error) {
+		var high corev1.Pod
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "high"}, &high)
+		return high.Status.NominatedNodeName != "", fmt.Sprint(high.Status), err
+	})
+	before := r.nodeOf("low")
+	r.eventually(later, "the pod to run elsewhere", func(ctx context.Context) (bool, string, error) {
+		var high corev1.Pod
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "high"}, &high)
+		return high.Spec.NodeName != "" && high.Spec.NodeName != before.Name, fmt.Sprint(high.Status), err
+	})
+}
+
 // P-33: a NodeClaim made by hand, without a pool, is launched, registered and initialized. It goes when it is deleted
 // or expires.
 func TestHandMadeClaim(t *testing.T) {

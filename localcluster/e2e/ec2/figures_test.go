@@ -32,7 +32,8 @@ func TestCallsForEqualNodes(t *testing.T) {
 	began := time.Now()
 	n.apply(deployment("web", nodes, "{cpu: 1500m}", "")) // one fills an m5.large
 	n.running(nodes, 3*later)
-	n.eventually(later, "every instance to have its name", func(ctx context.Context) (bool, string, error) {
+	// Names are written five a second at most, and more slowly on a busy machine.
+	n.eventually(3*later, "every instance to have its name", func(ctx context.Context) (bool, string, error) {
 		instances, err := n.instances(ctx)
 		named := 0
 		for _, i := range instances {
