@@ -82,6 +82,7 @@ func (w *world) play() {
 		w.start()
 	}
 	w.tell("healed")
+	w.goOn()
 	w.run(15 * time.Minute)
 	w.judge()
 	guest, management := w.guest.Version(), w.management.Version()
@@ -92,6 +93,8 @@ func (w *world) play() {
 	}
 	if w.leaving = pick(w, "", teardown, release); w.leaving != "" {
 		w.leave()
+	} else if w.fromHosted {
+		w.dismantle()
 	}
 }
 

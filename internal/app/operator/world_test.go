@@ -37,6 +37,8 @@ type world struct {
 	leaving           string   // how the operator leaves the cluster: by a teardown, a release, or "" for not at all
 	left              bool     // it has said that it is done
 	foreign           operator.ForeignRule
+	fromHosted        bool // settings come from the HostedControlPlane
+	settings          hostedSettings
 	denied            error // why the policy cannot be read at the moment; nil if it can
 	healed            bool
 	faulty            float64 // how likely a call fails
@@ -134,6 +136,7 @@ func newWorld(seed uint64, shared surroundings) *world {
 	w.faulty = []float64{0, 0.01, 0.05, 0.2}[w.dice.IntN(4)]
 	w.slow = []time.Duration{time.Millisecond, 100 * time.Millisecond, 3 * time.Second}[w.dice.IntN(3)]
 	w.collects = w.dice.IntN(2) == 0
+	w.fromHosted = w.dice.IntN(3) == 0
 	w.foreign = pick(w, operator.ForeignQuarantine, operator.ForeignReport, operator.ForeignDelete)
 	w.process, w.before = &process{world: w, dead: true}, &process{world: w, dead: true}
 	return w
@@ -151,6 +154,7 @@ type process struct {
 	wakes   map[wake]time.Time
 	failed  map[wake]int
 	feed    *policyFeed
+	hosted  *hostedFeed // nil without a HostedControlPlane
 	fed     time.Time
 }
 
@@ -183,13 +187,16 @@ func (w *world) begin() {
 	now := func() time.Time { return w.now }
 	config := awsOperator()
 	config.UserDataSecrets, config.AMIs, config.UserDataFile = false, []string{"ami-1"}, w.userData
+	if w.fromHosted {
+		config.InfraFrom, config.InfraID, config.InstanceProfile = InfraFromHosted, "", ""
+	}
 	set := operator.NewMetrics(prometheus.NewRegistry())
 	p.deps = operatorDeps{
 		foreign: w.foreign, teardown: w.leaving == teardown, release: w.leaving == release, done: p.done,
-		aws: true, infraID: config.InfraID,
+		aws: true, hosted: w.fromHosted, infraID: config.InfraID,
 		profile:    config.InstanceProfile,
-		guest:      operator.GuestClient{Client: w.guest.NewClient(scheme, p.send, p.cache)},
-		live:       w.guest.NewClient(scheme, p.send, nil),
+		guest:      operator.GuestClient{Client: w.guest.NewClient(scheme, p.toGuest, p.cache)},
+		live:       w.guest.NewClient(scheme, p.toGuest, nil),
 		management: operator.ManagementClientOf(w.management.NewClient(scheme, p.send, nil), config.Namespace),
 		board:      operator.NewBoard(), metrics: set, bells: p, now: now, log: logr.Discard(),
 		events: event.NewDeduplicated(func(client.Object, event.Kind, string, string) {}, now),
@@ -219,6 +226,9 @@ func (w *world) begin() {
 			p.Ring(c.Name, kube.Singleton(), 0)
 		}
 	}
+	if w.fromHosted {
+		p.followHosted(config)
+	}
 	w.listed(p)
 	if w.leaving != release {
 		p.read()
@@ -246,6 +256,14 @@ func kindOf(o client.Object) string {
 		}
 	}
 	return name
+}
+
+// toGuest is the transport of requests to the guest.
+func (p *process) toGuest(ctx context.Context, call apiserver.Call) error {
+	if call.Write && !p.dead {
+		p.checkPause(call)
+	}
+	return p.send(ctx, call)
 }
 
 // send is the transport of a process's requests: some fail, get no answer, or are the last that it does.

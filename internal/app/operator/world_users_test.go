@@ -24,6 +24,7 @@ func (w *world) users() (busy time.Duration) {
 		w.putPolicy, w.putPolicy, w.putPolicy, w.dropPolicy, w.deny, w.putPool, w.putPool, w.putPool, w.putClass,
 		w.putClass, w.deleteWrapper, w.deleteWrapper, w.stripWrapper, w.force, w.forgeStatus, w.deleteProduct, w.strip,
 		w.alterPool, w.alterClass, w.annotate, w.strange, w.restart, w.roll, w.openGuard,
+		w.pause, w.retag,
 	}
 	for _, do := range all {
 		for range w.dice.IntN(5) { // not every run has everything
