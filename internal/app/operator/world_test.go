@@ -26,7 +26,6 @@ import (
 // world is a management cluster and a hosted one in memory, with the controllers of joiner-operator as they are
 // shipped, in virtual time. Everything is drawn from one seed.
 type world struct {
-	seed              uint64
 	dice              *rand.Rand
 	now               time.Time
 	due               moments
@@ -115,7 +114,7 @@ type surroundings struct {
 }
 
 func newWorld(seed uint64, shared surroundings) *world {
-	w := &world{seed: seed, surroundings: shared, dice: rand.New(rand.NewPCG(seed, 1)), now: began}
+	w := &world{surroundings: shared, dice: rand.New(rand.NewPCG(seed, 1)), now: began}
 	kinds := apiserver.NewKinds()
 	server := func(stream uint64) *apiserver.Server {
 		return apiserver.New(apiserver.Config{Kinds: kinds, Now: func() time.Time { return w.now },
