@@ -55,11 +55,12 @@ type attachment struct {
 	volume translate.AttachedVolume
 }
 
-// usedOn returns the resources that the pods of a node use, and its volumes of limited drivers, sorted. A volume
-// counts once, however many pods use it. While it is attached, it counts even if no pod uses it.
+// usedOn returns the resources that the pods of a node use or kube-scheduler keeps for others, and its volumes of
+// limited drivers, sorted. A volume counts once, however many pods use it. While it is attached, it counts even if no
+// pod uses it.
 func (s *Store) usedOn(node string, l *load) (used resources.Vector, attached []string) {
-	if len(s.volumes.known.Limited) == 0 {
-		return l.used, nil
+	if used = s.withKept(node, l.used); len(s.volumes.known.Limited) == 0 {
+		return used, nil
 	}
 	volumes := map[translate.AttachedVolume]bool{}
 	for _, pod := range l.pods {
@@ -80,7 +81,7 @@ func (s *Store) usedOn(node string, l *load) (used resources.Vector, attached []
 		}
 	}
 	slices.Sort(attached)
-	used = slices.Clone(l.used)
+	used = slices.Clone(used)
 	for _, driver := range s.volumes.known.Limited {
 		if component := s.space.Index(translate.AttachResource(driver)); used.At(component) != counts[driver] {
 			used = used.With(component, counts[driver])

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -13,21 +14,20 @@ import (
 
 // linkPreempting notes to which node kube-scheduler has nominated the pod by preemption, if to any.
 func (s *Store) linkPreempting(key podKey, e *podEntry, node string) {
-	if node == e.preempts {
-		return
-	}
-	if of := s.preempting[e.preempts]; of != nil {
+	before := e.preempts
+	if of := s.preempting[before]; of != nil {
 		if delete(of, key); len(of) == 0 {
-			delete(s.preempting, e.preempts)
+			delete(s.preempting, before)
 		}
 	}
-	if e.preempts = node; node == "" {
-		return
+	if e.preempts = node; node != "" {
+		if s.preempting[node] == nil {
+			s.preempting[node] = map[podKey]*podEntry{}
+		}
+		s.preempting[node][key] = e
 	}
-	if s.preempting[node] == nil {
-		s.preempting[node] = map[podKey]*podEntry{}
-	}
-	s.preempting[node][key] = e
+	s.reviseUsed(before)
+	s.reviseUsed(node)
 }
 
 // waits reports whether the pod needs a node that we may launch. preempts is where kube-scheduler has nominated it by
@@ -54,6 +54,17 @@ func (s *Store) victimStuck(pod *cluster.Pod, node string) bool {
 	return stuck
 }
 
+// withKept adds to what is used on a node the room that kube-scheduler keeps there for pods that preempt others in vain:
+// it gives this room to no pod of the same or a lower priority.
+func (s *Store) withKept(node string, used resources.Vector) resources.Vector {
+	for _, e := range s.preempting[node] {
+		if e.waiting {
+			used = used.Plus(e.value.Shape.Requests)
+		}
+	}
+	return used
+}
+
 // revisePreempting decides anew which pods that preempt others on a node wait for one of ours.
 func (s *Store) revisePreempting(node string) {
 	for _, e := range s.preempting[node] {
@@ -63,6 +74,7 @@ func (s *Store) revisePreempting(node string) {
 			s.listPending(e)
 		}
 	}
+	s.reviseUsed(node)
 }
 
 // PreemptsInVain reports whether a pod that kube-scheduler has nominated by preemption is pending all the same: a pod

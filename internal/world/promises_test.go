@@ -346,6 +346,12 @@ func TestAPodThatPreemptsInVainIsPending(t *testing.T) {
 		if len(got) != pending || s.PreemptsInVain(web) != (pending > 0) || !s.HasPreempting() {
 			t.Errorf("%s: %d pods are pending, not %d", when, len(got), pending)
 		}
+		// kube-scheduler keeps room for the pod that is pending.
+		node := s.Snapshot().Nodes[0]
+		want := int64(500 * (len(node.Pods) + pending))
+		if used := node.Used.At(resources.CPU); used != want {
+			t.Errorf("%s: %d millicores of the node are used, not %d", when, used, want)
+		}
 	}
 	see("before any pod ends", 0)
 	_ = s.Apply(ending("first", 3, 0))
