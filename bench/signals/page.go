@@ -8,24 +8,23 @@ import (
 	"strings"
 )
 
+// head and metricsHead are prose; ~ stands for the signs around code.
 const head = `# Signals beside Karpenter's
 
-One scenario, first with Karpenter 1.15's own controller for KWOK nodes and then with Joiner, each on a fresh control plane
-(` + "`make signals`" + `, which compares and, with ` + "`SIGNALS_FLAGS=-rewrite`" +
-	`, writes this page): a NodePool and six pods, for which three
-nodes come; a pod that fits nowhere; the nodes drift; pods go and the nodes that are left over; a node is deleted by hand; all goes.
-An explanation stands for each difference (` + "`bench/signals/testdata/differences.txt`" +
-	`); the test fails for a difference without one,
-and for one without a difference.
+One scenario, first with Karpenter 1.15's own controller for KWOK nodes and then with Joiner, each on a fresh control
+plane (~make signals~, which compares and, with ~SIGNALS_FLAGS=-rewrite~, writes this page): a NodePool and six pods,
+for which three nodes come; a pod that fits nowhere; the nodes drift; pods go and the nodes that are left over; a node
+is deleted by hand; all goes. An explanation stands for each difference (~bench/signals/testdata/differences.txt~); the
+test fails for a difference without one, and for one without a difference.
 `
 
 const metricsHead = `
 ## Metrics
 
-Of each side how many series there are and what they come to: gauges while three nodes stand and a pod waits, all others at the end;
-of histograms and summaries how often something was measured. Times are not compared, nor what libraries measure of a process,
-apart from names, types and labels. Joiner's own metrics, ` + "`joiner_`" +
-	`, are on [the page of monitoring](monitoring.md).
+Of each side how many series there are and what they come to: gauges while three nodes stand and a pod waits, all
+others at the end; of histograms and summaries how often something was measured. Times are not compared, nor what
+libraries measure of a process, apart from names, types and labels. Joiner's own metrics, ~joiner_~, are on [the page
+of monitoring](monitoring.md).
 
 | metric | type | labels | Karpenter | Joiner | what differs, and why |
 |---|---|---|---|---|---|
@@ -35,8 +34,7 @@ apart from names, types and labels. Joiner's own metrics, ` + "`joiner_`" +
 func Page(rows []Row, why []*Explanation, events, messages []Told, karpenter, joiner *Run,
 	tests map[string]string) string {
 	var b strings.Builder
-	b.WriteString(head)
-	b.WriteString(metricsHead)
+	b.WriteString(strings.ReplaceAll(head+metricsHead, "~", "`"))
 	equal := 0
 	for _, r := range rows {
 		if len(r.Differences) == 0 && (strings.HasPrefix(r.Name, "go_") || strings.HasPrefix(r.Name, "process_")) {
