@@ -58,7 +58,7 @@ type attachment struct {
 // usedOn returns the resources that the pods of a node use or kube-scheduler keeps for others, and its volumes of
 // limited drivers, sorted. A volume counts once, however many pods use it. While it is attached, it counts even if no
 // pod uses it.
-func (s *Store) usedOn(node string, l *load) (used resources.Vector, attached []string) {
+func (s *Store) usedOn(node *cluster.Node, l *load) (used resources.Vector, attached []string) {
 	if used = s.withKept(node, l.used); len(s.volumes.known.Limited) == 0 {
 		return used, nil
 	}
@@ -70,7 +70,7 @@ func (s *Store) usedOn(node string, l *load) (used resources.Vector, attached []
 			}
 		}
 	}
-	for _, name := range s.volumes.attachmentsByNode[node] {
+	for _, name := range s.volumes.attachmentsByNode[node.Name] {
 		volumes[s.volumes.attachments[name].volume] = true
 	}
 	counts := map[string]int64{}
@@ -96,7 +96,7 @@ func (s *Store) reviseUsed(node string) {
 	if e == nil || e.value == nil {
 		return
 	}
-	used, attached := s.usedOn(node, s.loadOf(node))
+	used, attached := s.usedOn(e.value, s.loadOf(node))
 	if used.Equal(e.value.Used) && slices.Equal(attached, e.value.Attached) {
 		return
 	}

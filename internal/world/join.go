@@ -235,7 +235,7 @@ func (s *Store) refreshNode(e *nodeEntry) {
 	value := translate.Node(s.space, from)
 	l := s.loadOf(value.Name)
 	value.Pods, value.Ports, value.Held = l.pods, l.ports, s.heldBy(l.pods)
-	value.Used, value.Attached = s.usedOn(value.Name, l)
+	value.Used, value.Attached = s.usedOn(value, l)
 	s.refreshen(value, claim)
 	leaving := value.Deleting && !from.Others && s.config.Fleet.OwnsNode(e.object, nil, nil)
 	was := e.bounded

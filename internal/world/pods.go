@@ -247,7 +247,7 @@ func (s *Store) setLoad(name string, l *load) {
 	if e := s.nodes[name]; e != nil && e.value != nil {
 		value := *e.value
 		value.Pods, value.Ports, value.Held = l.pods, l.ports, s.heldBy(l.pods)
-		value.Used, value.Attached = s.usedOn(name, l)
+		value.Used, value.Attached = s.usedOn(&value, l)
 		s.machines.replace(e.value, &value)
 		e.value = &value
 	}

@@ -1,6 +1,9 @@
 package world
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -55,14 +58,20 @@ func (s *Store) victimStuck(pod *cluster.Pod, node string) bool {
 }
 
 // withKept adds to what is used on a node the room that kube-scheduler keeps there for pods that preempt others in vain:
-// it gives this room to no pod of the same or a lower priority.
-func (s *Store) withKept(node string, used resources.Vector) resources.Vector {
-	for _, e := range s.preempting[node] {
-		if e.waiting {
-			used = used.Plus(e.value.Shape.Requests)
+// it gives this room to no pod of the same or a lower priority. A pod for which there is room after all is about to be
+// bound there, and counts on it itself.
+func (s *Store) withKept(node *cluster.Node, used resources.Vector) resources.Vector {
+	waiting := slices.SortedFunc(maps.Values(s.preempting[node.Name]), func(a, b *podEntry) int {
+		return comparePods(a.value, b.value)
+	})
+	left := *node
+	left.Used = used
+	for _, e := range waiting {
+		if e.waiting && !left.HasRoom(e.value.Shape.Requests) {
+			left.Used = left.Used.Plus(e.value.Shape.Requests)
 		}
 	}
-	return used
+	return left.Used
 }
 
 // revisePreempting decides anew which pods that preempt others on a node wait for one of ours.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
@@ -339,7 +340,9 @@ func TestAPodThatPreemptsInVainIsPending(t *testing.T) {
 		return pod
 	}
 	_ = s.Apply(web)
-	_ = s.Apply(testNode("n1", "nu1", 2, ""))
+	node := testNode("n1", "nu1", 2, "")
+	node.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("900m")
+	_ = s.Apply(node)
 	see := func(when string, pending int) {
 		t.Helper()
 		got := s.Snapshot().Pending
@@ -369,8 +372,14 @@ func TestAPodThatPreemptsInVainIsPending(t *testing.T) {
 	see("while a third pod ends", 0)
 	clock.now = clock.now.Add(2 * time.Minute)
 	see("when the third one is stuck too", 1)
+	node = node.DeepCopy()
+	node.ResourceVersion, node.Status.Allocatable[corev1.ResourceCPU] = "7", resource.MustParse("4")
+	_ = s.Apply(node)
+	if used := s.Snapshot().Nodes[0].Used.At(resources.CPU); used != 1500 {
+		t.Errorf("room is kept for a pod that is about to be bound: %d millicores of the node are used", used)
+	}
 	web = web.DeepCopy()
-	web.ResourceVersion, web.Spec.NodeName = "7", "n2"
+	web.ResourceVersion, web.Spec.NodeName = "8", "n2"
 	_ = s.Apply(web)
 	if got := s.Snapshot().Pending; len(got) > 0 || s.HasPreempting() {
 		t.Errorf("once it is bound, %d pods are pending, preempting: %t", len(got), s.HasPreempting())
