@@ -57,8 +57,8 @@ func (s *Store) victimStuck(pod *cluster.Pod, node string) bool {
 	return stuck
 }
 
-// withKept adds to what is used on a node the room that kube-scheduler keeps there for pods that preempt others in vain:
-// it gives this room to no pod of the same or a lower priority. A pod for which there is room after all is about to be
+// withKept adds to what is used on a node the room that kube-scheduler keeps there for pods that preempt in vain: it
+// gives this room to no pod of the same or a lower priority. A pod for which there is room after all is about to be
 // bound there, and counts on it itself.
 func (s *Store) withKept(node *cluster.Node, used resources.Vector) resources.Vector {
 	waiting := slices.SortedFunc(maps.Values(s.preempting[node.Name]), func(a, b *podEntry) int {
