@@ -2,6 +2,8 @@ package sim
 
 import (
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +57,29 @@ func TestAWordThatMeansNothingIsRefused(t *testing.T) {
 		"see claims=a:1 claims=b:2"} {
 		if _, err := Parse("seed 1\nat 1s " + line); err != nil {
 			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+func TestThePageNamesEachWordOfTheForms(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/simulation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(word string) bool {
+		return regexp.MustCompile("[` ,]" + regexp.QuoteMeta(word) + "([` ,|]|$)").Match(page)
+	}
+	for verb, form := range forms {
+		if !named(verb) {
+			t.Errorf("the page does not name %s", verb)
+		}
+		for _, part := range strings.Fields(form) {
+			switch name, _, valued := strings.Cut(part, "="); {
+			case isPlace(part):
+			case valued && !strings.Contains(string(page), name+"="), !valued && !named(name):
+				t.Errorf("the page does not name %s of %s", part, verb)
+			}
 		}
 	}
 }
