@@ -61,6 +61,9 @@ func (s *Store) victimStuck(pod *cluster.Pod, node string) bool {
 // gives this room to no pod of the same or a lower priority. A pod for which there is room after all is about to be
 // bound there, and counts on it itself.
 func (s *Store) withKept(node *cluster.Node, used resources.Vector) resources.Vector {
+	if len(s.preempting[node.Name]) == 0 { // nearly always
+		return used
+	}
 	waiting := slices.SortedFunc(maps.Values(s.preempting[node.Name]), func(a, b *podEntry) int {
 		return comparePods(a.value, b.value)
 	})
