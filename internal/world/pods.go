@@ -244,6 +244,7 @@ func (s *Store) setLoad(name string, l *load) {
 	} else {
 		s.loads[name] = l
 	}
+	s.revisePreempting(name)
 	if e := s.nodes[name]; e != nil && e.value != nil {
 		value := *e.value
 		value.Pods, value.Ports, value.Held = l.pods, l.ports, s.heldBy(l.pods)
@@ -251,7 +252,6 @@ func (s *Store) setLoad(name string, l *load) {
 		s.machines.replace(e.value, &value)
 		e.value = &value
 	}
-	s.revisePreempting(name)
 }
 
 func comparePods(a, b *cluster.Pod) int {

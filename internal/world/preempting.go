@@ -77,7 +77,8 @@ func (s *Store) withKept(node *cluster.Node, used resources.Vector) resources.Ve
 	return left.Used
 }
 
-// revisePreempting decides anew which pods that preempt others on a node wait for one of ours.
+// revisePreempting decides anew which pods that preempt others on a node wait for one of ours. Call it before the node
+// gets what is used on it.
 func (s *Store) revisePreempting(node string) {
 	for _, e := range s.preempting[node] {
 		if waits := s.victimStuck(e.value, node); waits != e.waiting {
@@ -86,7 +87,6 @@ func (s *Store) revisePreempting(node string) {
 			s.listPending(e)
 		}
 	}
-	s.reviseUsed(node)
 }
 
 // PreemptsInVain reports whether a pod that kube-scheduler has nominated by preemption is pending all the same: a pod

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
@@ -94,7 +95,7 @@ func (w *world) retag() {
 // checkPause checks that a process that knows of a pause writes nothing in the guest.
 func (p *process) checkPause(call apiserver.Call) {
 	if p.deps.board.Paused(p.world.now) {
-		p.world.fail("%s %s %s in a pause", call.Verb, kindOf(call.Object), call.Key.Name)
+		p.world.fail("%s %s %s in a pause", call.Verb, serve.KindOf(call.Object), call.Key.Name)
 	}
 }
 
@@ -108,7 +109,7 @@ func (w *world) dismantle() {
 	pools := w.process.deps.kinds[0]
 	for _, like := range []client.Object{pools.NewWrapper(), pools.NewProduct()} {
 		w.guest.All(like, func(o client.Object) {
-			w.fail("%s %s stays, though the hosted cluster is being deleted", kindOf(like), o.GetName())
+			w.fail("%s %s stays, though the hosted cluster is being deleted", serve.KindOf(like), o.GetName())
 		})
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
@@ -207,10 +210,11 @@ func (w *world) begin() {
 	p.deps.board.OnVerdict(p.deps.verdictReached)
 	p.feed = &policyFeed{client: p.deps.management, board: p.deps.board, changed: p.deps.policyRead, metrics: set,
 		now: now, log: logr.Discard()}
-	for _, c := range p.deps.controllers() {
+	controllers := p.deps.controllers()
+	for _, c := range controllers {
 		p.of[c.Name] = c
 		for _, watch := range c.Watches {
-			kind := kindOf(watch.Object)
+			kind := serve.KindOf(watch.Object)
 			for _, verb := range []string{"list", "watch"} {
 				w.checkRights(apiserver.Call{Verb: verb, Object: watch.Object})
 			}
@@ -220,7 +224,7 @@ func (w *world) begin() {
 	for kind := range p.watches {
 		p.cache.Begin(kind)
 	}
-	for _, c := range p.deps.controllers() {
+	for _, c := range controllers {
 		if c.Start {
 			p.Ring(c.Name, kube.Singleton(), 0)
 		}
@@ -228,7 +232,9 @@ func (w *world) begin() {
 	if w.fromHosted {
 		p.followHosted(config)
 	}
-	w.listed(p)
+	for _, kind := range slices.Sorted(maps.Keys(p.watches)) { // what the cache has at the start
+		p.cache.All(p.watches[kind][0].watch.Object, func(o client.Object) { p.tellWatches(kind, nil, o) })
+	}
 	if w.leaving != release {
 		p.read()
 	}
@@ -238,23 +244,6 @@ func (w *world) begin() {
 func (p *process) done() {
 	p.world.tell("the process is done")
 	p.world.left, p.dead = true, true
-}
-
-// listed tells the controllers of what the cache had at the start.
-func (w *world) listed(p *process) {
-	for kind, watches := range p.watches {
-		p.cache.All(watches[0].watch.Object, func(o client.Object) { p.tellWatches(kind, nil, o) })
-	}
-}
-
-func kindOf(o client.Object) string {
-	name := fmt.Sprintf("%T", o)
-	for i := range name {
-		if name[i] == '.' {
-			return name[i+1:]
-		}
-	}
-	return name
 }
 
 // toGuest is the transport of requests to the guest.
@@ -280,7 +269,7 @@ func (p *process) send(_ context.Context, call apiserver.Call) error {
 	if w.healed || w.dice.Float64() >= w.faulty {
 		return call.Do()
 	}
-	name := fmt.Sprintf("%s %s %s", call.Verb, kindOf(call.Object), call.Key.Name)
+	name := fmt.Sprintf("%s %s %s", call.Verb, serve.KindOf(call.Object), call.Key.Name)
 	unavailable := apierrors.NewServiceUnavailable("the simulation says so")
 	switch w.dice.IntN(5) {
 	case 0, 1:

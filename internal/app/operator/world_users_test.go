@@ -2,6 +2,7 @@ package operator
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
@@ -44,16 +46,16 @@ func change[T client.Object](w *world, like T, name string, part apiserver.Part,
 	}
 	fresh := found.DeepCopyObject().(T)
 	do(fresh)
-	w.tell("somebody changes %s %s: %v", kindOf(like), name, w.guest.Update(fresh, part))
+	w.tell("somebody changes %s %s: %v", serve.KindOf(like), name, w.guest.Update(fresh, part))
 }
 
 func (w *world) create(o client.Object) {
-	w.tell("somebody creates %s %s: %v", kindOf(o), o.GetName(), w.guest.Create(o))
+	w.tell("somebody creates %s %s: %v", serve.KindOf(o), o.GetName(), w.guest.Create(o))
 }
 
 func (w *world) delete(like client.Object, name string) {
 	err := w.guest.Delete(like, client.ObjectKey{Name: name}, apiserver.DeleteOptions{})
-	w.tell("somebody deletes %s %s: %v", kindOf(like), name, err)
+	w.tell("somebody deletes %s %s: %v", serve.KindOf(like), name, err)
 }
 
 func (w *world) requirements() (list []karpenterv1.NodeSelectorRequirementWithMinValues) {
@@ -210,18 +212,13 @@ func (w *world) alterClass() {
 func (w *world) annotate() {
 	like, name := w.product()
 	change(w, like, name, apiserver.Main, func(o client.Object) {
-		metav1.SetMetaDataAnnotation(metaOf(o), karpenterv1.NodePoolHashAnnotationKey, fmt.Sprint(w.dice.IntN(9)))
+		annotations := maps.Clone(o.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[karpenterv1.NodePoolHashAnnotationKey] = fmt.Sprint(w.dice.IntN(9))
+		o.SetAnnotations(annotations)
 	})
-}
-
-func metaOf(o client.Object) *metav1.ObjectMeta {
-	switch o := o.(type) {
-	case *karpenterv1.NodePool:
-		return &o.ObjectMeta
-	case *karpenterawsv1.EC2NodeClass:
-		return &o.ObjectMeta
-	}
-	return &metav1.ObjectMeta{}
 }
 
 // strange makes a product by hand, past the admission policies.
@@ -278,7 +275,7 @@ func (w *world) collect(e apiserver.Event) {
 		return
 	}
 	for _, kind := range w.process.deps.kinds {
-		if kindOf(kind.NewWrapper()) != e.Kind() {
+		if serve.KindOf(kind.NewWrapper()) != e.Kind() {
 			continue
 		}
 		key := client.ObjectKeyFromObject(e.Object)
@@ -300,7 +297,7 @@ const held = "karpenter.sh/termination"
 // karpenter holds products for a while when they are deleted: their nodes go first.
 func (w *world) karpenter(e apiserver.Event) {
 	for _, kind := range w.process.deps.kinds {
-		if kindOf(kind.NewProduct()) != e.Kind() {
+		if serve.KindOf(kind.NewProduct()) != e.Kind() {
 			continue
 		}
 		like, name := kind.NewProduct(), e.Object.GetName()
