@@ -157,6 +157,7 @@ func (w *World) like(namespace, name string) string {
 }
 
 func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
+	inVain := w.store.PreemptsInVain(pod)
 	switch {
 	case translate.Finished(pod):
 		return view.Stands("it has ended: " + string(pod.Status.Phase))
@@ -167,7 +168,7 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 	case len(pod.Spec.SchedulingGates) > 0:
 		gate := pod.Spec.SchedulingGates[0].Name
 		return view.WaitsFor(cause.SchedulingGated, "it has the scheduling gate "+gate, gate, "")
-	case pod.Status.NominatedNodeName != translate.KeptOn(pod) && !w.store.PreemptsInVain(pod):
+	case pod.Status.NominatedNodeName != translate.KeptOn(pod) && !inVain:
 		node := pod.Status.NominatedNodeName
 		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler preempts other pods on node "+node+" for it", node,
 			"")
@@ -176,7 +177,7 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 		return view.Stands("it is of DaemonSet " + owner.Name +
 			" and runs on its own node or nowhere: no node is launched for it")
 	}
-	if planned, _ := w.store.Untried(pod); !planned && !translate.Provisionable(pod) && !w.store.PreemptsInVain(pod) {
+	if planned, _ := w.store.Untried(pod); !planned && !translate.Provisionable(pod) && !inVain {
 		return view.WaitsFor(cause.NotMarkedUnschedulable, "kube-scheduler has not marked it unschedulable", "", "")
 	}
 	return w.placeOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}, all)
