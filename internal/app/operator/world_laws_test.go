@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -157,7 +158,8 @@ func (w *world) judge() {
 	for _, kind := range w.process.deps.kinds {
 		wrappers := map[string]client.Object{}
 		w.guest.All(kind.NewWrapper(), func(o client.Object) { wrappers[o.GetName()] = o })
-		for name, wrapper := range wrappers {
+		for _, name := range slices.Sorted(maps.Keys(wrappers)) {
+			wrapper := wrappers[name]
 			all++
 			if w.judgeWrapper(kind, policy, wrapper, w.guest.Peek(kind.NewProduct(), client.ObjectKey{Name: name})) {
 				applied++
