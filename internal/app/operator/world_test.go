@@ -45,8 +45,9 @@ type world struct {
 	healed            bool
 	faulty            float64 // how likely a call fails
 	slow              time.Duration
-	collects          bool // Kubernetes' garbage collector works
-	acting            bool // the process is writing
+	collects          bool            // Kubernetes' garbage collector works
+	acting            bool            // the process is writing
+	closed, undefined map[string]bool // kinds: their definition is going, or gone
 	problem           error
 	story             []string
 	surroundings
@@ -117,7 +118,8 @@ type surroundings struct {
 }
 
 func newWorld(seed uint64, shared surroundings) *world {
-	w := &world{surroundings: shared, dice: rand.New(rand.NewPCG(seed, 1)), now: began}
+	w := &world{surroundings: shared, dice: rand.New(rand.NewPCG(seed, 1)), now: began,
+		closed: map[string]bool{}, undefined: map[string]bool{}}
 	kinds := apiserver.NewKinds()
 	server := func(stream uint64) *apiserver.Server {
 		return apiserver.New(apiserver.Config{Kinds: kinds, Now: func() time.Time { return w.now },
@@ -153,6 +155,7 @@ type process struct {
 	of      map[string]kube.Controller
 	watches map[string][]heard // by kind
 	shown   map[string]time.Time
+	lost    map[string]uint64 // by kind: events up to this version were lost with their watch
 	wakes   map[wake]time.Time
 	failed  map[wake]int
 	feed    *policyFeed
@@ -177,14 +180,18 @@ func (w *world) start() {
 		return
 	}
 	w.process.dead = true
+	if len(w.undefined) > 0 { // informers wait for what they list
+		w.after(time.Second, w.start)
+		return
+	}
 	w.begin()
 }
 
 func (w *world) begin() {
 	scheme := w.scheme
 	p := &process{world: w, cache: w.guest.NewCache(nil), of: map[string]kube.Controller{},
-		watches: map[string][]heard{}, shown: map[string]time.Time{}, wakes: map[wake]time.Time{},
-		failed: map[wake]int{}}
+		watches: map[string][]heard{}, shown: map[string]time.Time{}, lost: map[string]uint64{},
+		wakes: map[wake]time.Time{}, failed: map[wake]int{}}
 	w.process = p
 	now := func() time.Time { return w.now }
 	config := awsOperator()
@@ -261,6 +268,9 @@ func (p *process) send(_ context.Context, call apiserver.Call) error {
 		return errors.New("this process is dead")
 	}
 	w.checkRights(call)
+	if err := w.unserved(call.Verb, serve.KindOf(call.Object)); err != nil {
+		return err
+	}
 	if call.Write {
 		w.checkWrite(call)
 		w.acting = true
@@ -300,41 +310,6 @@ func (p *process) die() {
 
 func (w *world) between(a, b time.Duration) time.Duration {
 	return a + time.Duration(w.dice.Float64()*float64(b-a))
-}
-
-// hear brings an event of the guest to the process: each kind in order, and as late as the world is slow.
-func (p *process) hear(e apiserver.Event) {
-	watches := p.watches[e.Kind()]
-	if p.dead || watches == nil {
-		return
-	}
-	w := p.world
-	at := w.now.Add(w.lag())
-	if last := p.shown[e.Kind()]; at.Before(last) {
-		at = last
-	}
-	p.shown[e.Kind()] = at
-	w.after(at.Sub(w.now), func() {
-		if p.dead {
-			return
-		}
-		old, fresh := p.cache.Apply(e)
-		if !fresh {
-			return
-		}
-		object := e.Object
-		if e.Type == apiserver.Deleted {
-			old, object = e.Object, nil
-		}
-		p.tellWatches(e.Kind(), old, object)
-	})
-}
-
-func (w *world) lag() time.Duration {
-	if w.healed {
-		return time.Millisecond
-	}
-	return w.between(0, w.slow)
 }
 
 func (p *process) tellWatches(kind string, old, fresh client.Object) {

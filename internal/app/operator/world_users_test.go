@@ -26,10 +26,11 @@ func (w *world) users() (busy time.Duration) {
 		w.putPolicy, w.putPolicy, w.putPolicy, w.dropPolicy, w.deny, w.putPool, w.putPool, w.putPool, w.putClass,
 		w.putClass, w.deleteWrapper, w.deleteWrapper, w.stripWrapper, w.force, w.forgeStatus, w.deleteProduct, w.strip,
 		w.alterPool, w.alterClass, w.annotate, w.strange, w.restart, w.roll, w.openGuard,
-		w.pause, w.retag,
+		w.pause, w.retag, w.breakWatch, w.breakWatch, w.undefine, w.undefine,
 	}
+	often := pick(w, 2, 5) // what happens later hides what went wrong before
 	for _, do := range all {
-		for range w.dice.IntN(5) { // not every run has everything
+		for range w.dice.IntN(often) { // not every run has everything
 			w.after(w.between(0, busy), do)
 		}
 	}
@@ -50,6 +51,9 @@ func change[T client.Object](w *world, like T, name string, part apiserver.Part,
 }
 
 func (w *world) create(o client.Object) {
+	if w.unserved("create", serve.KindOf(o)) != nil {
+		return
+	}
 	w.tell("somebody creates %s %s: %v", serve.KindOf(o), o.GetName(), w.guest.Create(o))
 }
 
@@ -249,7 +253,7 @@ func (w *world) restart() {
 
 // roll replaces the process by another one, which begins before the first ends.
 func (w *world) roll() {
-	if w.process.dead {
+	if w.process.dead || len(w.undefined) > 0 {
 		return
 	}
 	w.tell("another process begins")

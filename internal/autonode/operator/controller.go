@@ -175,17 +175,22 @@ func (c *Controller) retire(ctx context.Context, s scene) error {
 			return err
 		}
 	}
-	if mine() {
-		if product.GetDeletionTimestamp() != nil {
-			return nil // its deletion wakes this controller
-		}
+	if !mine() {
+		c.written.forget(s.name)
+		return c.dropFinalizer(ctx, s.wrapper)
+	}
+	if product.GetDeletionTimestamp() == nil {
 		if err := c.notReplaced(ctx, s.wrapper); err != nil {
 			return err
 		}
-		return c.delete(ctx, product)
+		if err := c.delete(ctx, product); err != nil {
+			return err
+		}
 	}
-	c.written.forget(s.name)
-	return c.dropFinalizer(ctx, s.wrapper)
+	if s.product == nil {
+		return errBehind // the product may be gone before the cache shows it, and then its deletion wakes nobody
+	}
+	return nil // its deletion wakes this controller
 }
 
 // live returns the product of that name from the API server itself, nil for none. It lists, since the operator has no

@@ -73,9 +73,9 @@ func (w *world) clear() {
 			}
 		}
 		pools, classes := w.list(w.cadmin, nodePoolKind), w.list(w.cadmin, nodeClassKind)
-		wrappers := len(w.list(w.cadmin, poolWrapper)) + len(w.list(w.cadmin, classWrapper))
-		return len(pools) == 0 && len(classes) == 1 && wrappers == 1,
-			fmt.Sprintf("%d NodePools, %d EC2NodeClasses, %d wrappers", len(pools), len(classes), wrappers)
+		wrappers := append(w.list(w.cadmin, poolWrapper), w.list(w.cadmin, classWrapper)...)
+		return len(pools) == 0 && len(classes) == 1 && len(wrappers) == 1,
+			fmt.Sprintf("%d NodePools, %d EC2NodeClasses, wrappers: %s", len(pools), len(classes), show(wrappers))
 	})
 }
 
