@@ -9,6 +9,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // topologyRule: pods are spread, are near others or keep apart from them, by labels of nodes (P-03, P-04). Package
@@ -107,7 +108,8 @@ type fix struct {
 }
 
 // chooseDomains decides every open label of the node that matters with this pod on it (see Tracker.MustDecide). It
-// takes the least crowded allowed domain, the cheapest among equals, and narrows what the node would become.
+// takes the least crowded allowed domain, where the pod runs or else the cheapest among equals, and narrows what the
+// node would become.
 func (s *solver) chooseDomains(n *planned, a *attempt) topology.Verdict {
 	about := a.info.topology
 	for key, name := range s.topology.KeyNames() {
@@ -131,7 +133,7 @@ func (s *solver) chooseDomains(n *planned, a *attempt) topology.Verdict {
 		if !ruled && !s.topology.MustDecide(key, a.index, values) {
 			continue
 		}
-		value, verdict := s.leastCrowded(a.info, key, values)
+		value, verdict := s.leastCrowded(a, key, values)
 		if verdict != topology.Yes {
 			return verdict
 		}
@@ -151,22 +153,56 @@ func (o *outlook) mayLeaveOut(absent requirement.Requirement) bool {
 	return !o.pool.Catalog.Known(absent.Key()) && o.custom.Get(absent.Key()).AllowsAbsent()
 }
 
-func (s *solver) leastCrowded(info *shape, key int, values []string) (string, topology.Verdict) {
+func (s *solver) leastCrowded(a *attempt, key int, values []string) (string, topology.Verdict) {
 	best, crowd, verdict := "", int32(0), topology.Never
 	for _, value := range values {
 		domain := s.topology.Domain(key, value)
-		switch s.topology.Allowed(info.topology, key, domain) {
+		switch s.topology.Allowed(a.info.topology, key, domain) {
 		case topology.Now:
 			if verdict == topology.Never {
 				verdict = topology.Now
 			}
 		case topology.Yes:
-			if c := s.topology.Crowd(info.topology, key, domain); verdict != topology.Yes || c < crowd {
+			c := s.topology.Crowd(a.info.topology, key, domain)
+			home := c == crowd && s.atHome(a, key, domain) && s.asCheap(a, key, value, best)
+			if verdict != topology.Yes || c < crowd || home {
 				best, crowd, verdict = value, c, topology.Yes
 			}
 		}
 	}
 	return best, verdict
+}
+
+// atHome reports whether a domain is where a pod runs that has to keep near others there. kube-scheduler keeps its
+// successor near those that have not ended yet. Elsewhere the successor would wait for their end.
+func (s *solver) atHome(a *attempt, key int, domain int32) bool {
+	l := s.leavers[a.pods[0].UID]
+	return l != nil && s.topology.DomainOf(key, l.bin) == domain &&
+		slices.ContainsFunc(a.info.Affinity, func(t cluster.AffinityTerm) bool {
+			return t.Key == s.topology.KeyNames()[key]
+		})
+}
+
+// asCheap reports whether the node costs as much with a value of a label as with another one, or more by no more than
+// the pool's price tolerance.
+func (s *solver) asCheap(a *attempt, key int, value, than string) bool {
+	index := a.pool.Catalog
+	cost := func(value string) (resources.Money, bool) {
+		only := requirement.OneOf(requirement.Key(s.topology.KeyNames()[key]), value)
+		if !index.Known(only.Key()) {
+			return 0, true
+		}
+		offers := a.offers.Clone()
+		index.Compatible(only).AndTo(offers)
+		first := offers.First()
+		if first < 0 {
+			return 0, false
+		}
+		return index.Offers[first].Price, true
+	}
+	own, some := cost(value)
+	other, _ := cost(than)
+	return some && own*100 <= other*resources.Money(100+a.pool.PriceTolerance)
 }
 
 // followLabels tells the tracker where the node is, or may be, by labels of the pool's own. Nobody lists their values:
