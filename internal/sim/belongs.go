@@ -42,7 +42,7 @@ func (w *World) relabelNode(a arguments) error {
 		return false
 	}
 	found := w.choose(&corev1.Node{}, a.first(), owned)
-	if found == nil || len(a) < 2 {
+	if found == nil {
 		return nil
 	}
 	change(w, &corev1.Node{}, client.ObjectKeyFromObject(found), apiserver.Main, func(n *corev1.Node) {

@@ -152,9 +152,6 @@ func (w *World) pickOther(like client.Object, number string) client.Object {
 // otherEnd lets the other program, or a user, delete one of its nodes or claims: other-end node|claim K takes=TIME.
 // The other program removes its finalizers that much later; without takes= when all faults are healed.
 func (w *World) otherEnd(a arguments) error {
-	if len(a) < 2 {
-		return fmt.Errorf("want other-end node|claim K")
-	}
 	var like client.Object = &corev1.Node{}
 	if a[0] == "claim" {
 		like = &karpenterv1.NodeClaim{}
@@ -192,9 +189,6 @@ func (w *World) otherLetsGo(like client.Object, name string) {
 func (w *World) otherTouch(a arguments) error {
 	likes := map[string]client.Object{"node": &corev1.Node{}, "claim": &karpenterv1.NodeClaim{},
 		"pool": &karpenterv1.NodePool{}}
-	if len(a) < 2 || likes[a.first()] == nil {
-		return fmt.Errorf("want other-touch node|claim|pool K")
-	}
 	found := w.pickOther(likes[a.first()], a[1])
 	if found == nil {
 		return nil

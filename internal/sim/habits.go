@@ -61,7 +61,7 @@ func (w *World) complete(a arguments) error {
 // off.
 func (w *World) protectPod(a arguments) error {
 	found := w.pickPod(a.first())
-	if found == nil || len(a) < 2 {
+	if found == nil {
 		return nil
 	}
 	change(w, &corev1.Pod{}, client.ObjectKeyFromObject(found), apiserver.Main, func(p *corev1.Pod) {
@@ -82,9 +82,6 @@ const none = "none"
 
 // pausePool pauses a pool: pause-pool NAME Launch|Disrupt|Launch,Disrupt|none.
 func (w *World) pausePool(a arguments) error {
-	if len(a) < 2 {
-		return fmt.Errorf("want pause-pool NAME WHAT, not %v", a)
-	}
 	w.setPause(a[0], a[1])
 	return nil
 }
@@ -104,9 +101,6 @@ func (w *World) setPause(name, what string) {
 
 // requireZone lets a pool launch in one zone only: require NAME ZONE|none. Its nodes elsewhere drift.
 func (w *World) requireZone(a arguments) error {
-	if len(a) < 2 {
-		return fmt.Errorf("want require NAME ZONE, not %v", a)
-	}
 	w.bindPool(a[0], a[1])
 	return nil
 }

@@ -41,7 +41,7 @@ func limitVerbs() map[string]func(*World, arguments) error {
 // relabel gives the Kth claim the label of another pool, as a user may. Claims made by hand keep their label.
 func (w *World) relabel(a arguments) error {
 	found := w.pick(&karpenterv1.NodeClaim{}, a.first())
-	if found == nil || len(a) < 2 || len(found.GetOwnerReferences()) == 0 {
+	if found == nil || len(found.GetOwnerReferences()) == 0 {
 		return nil
 	}
 	change(w, &karpenterv1.NodeClaim{}, client.ObjectKeyFromObject(found), apiserver.Main,

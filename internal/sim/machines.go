@@ -46,9 +46,6 @@ func (w *World) interrupt(a arguments) error {
 // sicken silences the kubelet of a machine's node for a while; its pods keep running.
 func (w *World) sicken(a arguments) error {
 	machines := w.cloud.Machines()
-	if len(a) != 2 {
-		return errors.New("want sicken K TIME")
-	}
 	n, err := strconv.Atoi(a[0])
 	d, timeErr := time.ParseDuration(a[1])
 	if err = errors.Join(err, timeErr); err != nil || len(machines) == 0 {

@@ -51,7 +51,7 @@ func marks() map[string]func(*corev1.Node) {
 
 // meddle changes a mark of the Kth node that we launched: meddle K MARK.
 func (w *World) meddle(a arguments) error {
-	if len(a) != 2 || marks()[a[1]] == nil {
+	if marks()[a[1]] == nil {
 		return fmt.Errorf("want meddle K MARK, not meddle %v", a)
 	}
 	found := w.choose(&corev1.Node{}, a[0], func(o client.Object) bool { return !isOther(o) })
@@ -82,7 +82,7 @@ func claimMarks() map[string]func(*karpenterv1.NodeClaim) {
 
 // meddleClaim changes a mark of the Kth claim of ours: meddle-claim K MARK.
 func (w *World) meddleClaim(a arguments) error {
-	if len(a) != 2 || claimMarks()[a[1]] == nil {
+	if claimMarks()[a[1]] == nil {
 		return fmt.Errorf("want meddle-claim K MARK, not meddle-claim %v", a)
 	}
 	found := w.choose(&karpenterv1.NodeClaim{}, a[0], func(o client.Object) bool { return !isOther(o) })

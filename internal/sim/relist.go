@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -22,9 +21,6 @@ func relistVerbs() map[string]func(*World, arguments) error {
 
 // relistOne breaks the youngest replica's watch of a kind. After a while the replica lists the kind.
 func (w *World) relistOne(a arguments) error {
-	if len(a) != 2 {
-		return errors.New("want relist KIND TIME")
-	}
 	d, err := time.ParseDuration(a[1])
 	if err != nil || len(w.replicas) == 0 {
 		return err

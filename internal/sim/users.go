@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -174,9 +173,6 @@ func (w *World) setLimit(a arguments) error {
 
 // setReplicas changes the wanted number of nodes of a static pool.
 func (w *World) setReplicas(a arguments) error {
-	if len(a) < 2 {
-		return nil
-	}
 	n, err := strconv.ParseInt(a[1], 10, 64)
 	if err != nil {
 		return err
@@ -231,7 +227,7 @@ func (w *World) makeWorkload(a arguments) error {
 
 func (w *World) scaleWorkload(a arguments) error {
 	l := w.cluster.workloads[a.first()]
-	if l == nil || len(a) < 2 {
+	if l == nil {
 		return nil // not created yet, or left out of the script
 	}
 	n, err := strconv.Atoi(a[1])
@@ -310,9 +306,6 @@ func (w *World) deleteOne(object client.Object) error {
 
 // hold puts a user's finalizer on a claim or a node.
 func (w *World) hold(a arguments) error {
-	if len(a) < 2 {
-		return nil
-	}
 	var like client.Object = &karpenterv1.NodeClaim{}
 	if a[0] == "node" {
 		like = &corev1.Node{}
@@ -403,9 +396,6 @@ func (w *World) jumpClock(a arguments) error {
 
 // stall makes the youngest replica's watch of a kind deliver nothing for a while.
 func (w *World) stall(a arguments) error {
-	if len(a) != 2 {
-		return errors.New("want stall KIND TIME")
-	}
 	d, err := time.ParseDuration(a[1])
 	if len(w.replicas) > 0 {
 		r := w.replicas[len(w.replicas)-1]

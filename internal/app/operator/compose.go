@@ -323,7 +323,8 @@ func (d operatorDeps) allProtections() []merge.Protection {
 }
 
 // policyChanged wakes the controllers that have to look again after the policy was read: always the policy's status,
-// and the wrappers when their requirements changed.
+// and the wrappers when their requirements changed. The policy also says since when the guest is protected, so
+// products without a wrapper are looked at again, too.
 func (d operatorDeps) policyChanged(ctx context.Context, forWrappers bool) {
 	d.bells.Ring(PolicyStatus, kube.Singleton(), policyAfter)
 	d.bells.Ring(Conformance, kube.Singleton(), conformanceAfter)
@@ -331,16 +332,17 @@ func (d operatorDeps) policyChanged(ctx context.Context, forWrappers bool) {
 		return
 	}
 	for _, kind := range d.kinds {
-		list := kind.NewWrapperList()
-		if d.guest.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
-			continue // a cache fails only before it is started, and then everything is listed again
-		}
-		_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error
-			for _, request := range kube.Requests(item.(client.Object).GetName()) {
-				d.bells.Ring(kind.Wrapper, request, 0)
+		for _, list := range []client.ObjectList{kind.NewWrapperList(), kind.NewProductList()} {
+			if d.guest.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
+				continue // a cache fails only before it is started, and then everything is listed again
 			}
-			return nil
-		})
+			_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error
+				for _, request := range kube.Requests(item.(client.Object).GetName()) {
+					d.bells.Ring(kind.Wrapper, request, 0)
+				}
+				return nil
+			})
+		}
 	}
 }
 

@@ -61,6 +61,31 @@ func TestTheSameSeedIsTheSameWorld(t *testing.T) {
 	}
 }
 
+// without a policy that can be read, a new process does not know since when the guest is protected. A NodePool
+// that is made past the admission policies at that time is judged when the policy can be read again (seed 6730).
+func TestA07_AStrangerIsJudgedWhenThePolicyCanBeReadAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, surround(t))
+	w.faulty, w.slow, w.fromHosted, w.foreign = 0, time.Millisecond, false, operator.ForeignDelete
+	w.putPolicy()
+	w.start()
+	w.run(2 * time.Minute)
+	w.denied = errDenied()
+	w.start()
+	w.run(5 * time.Second)
+	stranger := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "stranger"}}
+	w.create(stranger)
+	w.run(2 * time.Minute)
+	if w.guest.Peek(stranger, client.ObjectKeyFromObject(stranger)) == nil {
+		t.Fatal("it goes although the policy cannot be read")
+	}
+	w.denied = nil
+	w.run(15 * time.Minute)
+	if w.judge(); w.problem != nil {
+		t.Errorf("%v\n%s", w.problem, strings.Join(w.story, "\n"))
+	}
+}
+
 // judgeWorlds lets n worlds happen, reports what is wrong with them, and returns the last one.
 func judgeWorlds(t *testing.T, first, n uint64) (w *world) {
 	t.Helper()
