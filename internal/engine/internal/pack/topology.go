@@ -173,14 +173,11 @@ func (s *solver) leastCrowded(a *attempt, key int, values []string) (string, top
 	return best, verdict
 }
 
-// atHome reports whether a domain is where a pod runs that has to keep near others there. kube-scheduler keeps its
-// successor near those that have not ended yet. Elsewhere the successor would wait for their end.
+// atHome reports whether a domain is where a pod runs that has to keep near others. kube-scheduler keeps its successor
+// near those that have not ended yet. Elsewhere the successor would wait for their end.
 func (s *solver) atHome(a *attempt, key int, domain int32) bool {
 	l := s.leavers[a.pods[0].UID]
-	return l != nil && s.topology.DomainOf(key, l.bin) == domain &&
-		slices.ContainsFunc(a.info.Affinity, func(t cluster.AffinityTerm) bool {
-			return t.Key == s.topology.KeyNames()[key]
-		})
+	return l != nil && len(a.info.Affinity) > 0 && s.topology.DomainOf(key, l.bin) == domain
 }
 
 // asCheap reports whether the node costs as much with a value of a label as with another one, or more by no more than
