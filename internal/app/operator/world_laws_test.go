@@ -254,8 +254,7 @@ func (w *world) judgeWrapper(kind operator.Kind, policy *hypershiftv1beta1.AutoN
 	case kind.Altered(product, made.Product).Any():
 		w.fail("%s says that the policy is applied, and the %s differs: %v", about, kind.Product,
 			kind.Altered(product, made.Product))
-	case !slices.ContainsFunc(product.GetOwnerReferences(),
-		func(owner metav1.OwnerReference) bool { return owner.UID == wrapper.GetUID() }):
+	case !owns(wrapper, product):
 		w.fail("%s does not own its %s", about, kind.Product)
 	case policy != nil && ((*state.ObservedPolicy) == nil || (*state.ObservedPolicy).UID != policy.UID ||
 		(*state.ObservedPolicy).Generation != policy.Generation):
@@ -279,42 +278,59 @@ func (w *world) judgePolicy(policy *hypershiftv1beta1.AutoNodePolicy, applied bo
 	}
 }
 
-// checkEvent checks that the process lets no wrapper go before its product (R24), and leaves to a product what
-// Karpenter has written there.
+// checkEvent checks what the process has done.
 func (w *world) checkEvent(e apiserver.Event) {
-	if w.acting {
-		w.tell("the operator: %s %s %s", e.Type, e.Kind(), e.Object.GetName())
+	if !w.acting {
+		return
 	}
+	w.tell("the operator: %s %s %s", e.Type, e.Kind(), e.Object.GetName())
 	for _, kind := range w.process.deps.kinds {
-		if w.acting && e.Type == apiserver.Modified && e.Kind() == serve.KindOf(kind.NewProduct()) {
-			const hash = karpenterv1.NodePoolHashAnnotationKey
-			if was, is := e.Old.GetAnnotations()[hash], e.Object.GetAnnotations()[hash]; is != was {
-				w.fail("%s %s has the hash %q of Karpenter's, and had %q", kind.Product, e.Object.GetName(), is, was)
-			}
-		}
-		product := w.guest.Peek(kind.NewProduct(), client.ObjectKeyFromObject(e.Object))
-		if w.acting && e.Type == apiserver.Deleted && e.Kind() == serve.KindOf(kind.NewWrapper()) && product != nil {
-			for _, owner := range product.GetOwnerReferences() {
-				if owner.UID == e.Object.GetUID() {
-					w.fail("%s %s is let go before its %s", kind.Wrapper, e.Object.GetName(), kind.Product)
-				}
-			}
+		switch e.Kind() {
+		case serve.KindOf(kind.NewProduct()):
+			w.checkHash(kind, e)
+			w.checkDeletion(kind, e)
+		case serve.KindOf(kind.NewWrapper()):
+			w.checkLetGo(kind, e)
 		}
 	}
 }
 
-// checkWrite checks a request to delete a product: its wrapper must be gone or going (R24, R25).
-func (w *world) checkWrite(call apiserver.Call) {
-	if call.Verb != "delete" {
+// checkHash checks that a product keeps what Karpenter has written there.
+func (w *world) checkHash(kind operator.Kind, e apiserver.Event) {
+	if e.Type != apiserver.Modified {
 		return
 	}
-	for _, kind := range w.process.deps.kinds {
-		if serve.KindOf(kind.NewProduct()) != serve.KindOf(call.Object) {
-			continue
-		}
-		wrapper, product := w.guest.Peek(kind.NewWrapper(), call.Key), w.guest.Peek(kind.NewProduct(), call.Key)
-		if wrapper != nil && product != nil && wrapper.GetDeletionTimestamp() == nil {
-			w.fail("%s %s is deleted, though its wrapper stays", kind.Product, call.Key.Name)
-		}
+	const hash = karpenterv1.NodePoolHashAnnotationKey
+	if was, is := e.Old.GetAnnotations()[hash], e.Object.GetAnnotations()[hash]; is != was {
+		w.fail("%s %s has the hash %q of Karpenter's, and had %q", kind.Product, e.Object.GetName(), is, was)
 	}
+}
+
+// checkLetGo checks that a wrapper goes after its product (R24). Of two processes at once, the other may just have
+// made the product, for a wrapper that its cache still shows.
+func (w *world) checkLetGo(kind operator.Kind, e apiserver.Event) {
+	product := w.guest.Peek(kind.NewProduct(), client.ObjectKeyFromObject(e.Object))
+	if e.Type != apiserver.Deleted || product == nil || !w.before.dead {
+		return
+	}
+	if owns(e.Object, product) {
+		w.fail("%s %s is let go before its %s", kind.Wrapper, e.Object.GetName(), kind.Product)
+	}
+}
+
+// checkDeletion checks that no product is deleted whose owner stays (R24, R25).
+func (w *world) checkDeletion(kind operator.Kind, e apiserver.Event) {
+	if e.Type != apiserver.Deleted &&
+		(e.Old == nil || e.Old.GetDeletionTimestamp() != nil || e.Object.GetDeletionTimestamp() == nil) {
+		return
+	}
+	wrapper := w.guest.Peek(kind.NewWrapper(), client.ObjectKeyFromObject(e.Object))
+	if wrapper != nil && wrapper.GetDeletionTimestamp() == nil && owns(wrapper, e.Object) {
+		w.fail("%s %s is deleted, though its wrapper stays", kind.Product, e.Object.GetName())
+	}
+}
+
+func owns(owner, object client.Object) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(),
+		func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() })
 }

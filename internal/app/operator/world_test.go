@@ -47,6 +47,7 @@ type world struct {
 	slow              time.Duration
 	collects          bool            // Kubernetes' garbage collector works
 	acting            bool            // the process is writing
+	depth             int             // of requests that are under way
 	closed, undefined map[string]bool // kinds: their definition is going, or gone
 	problem           error
 	story             []string
@@ -94,7 +95,22 @@ func (w *world) run(d time.Duration) {
 		w.now = next.at
 		next.do()
 	}
-	w.now = end
+	if end.After(w.now) { // else a request took longer
+		w.now = end
+	}
+}
+
+// interleave lets other things happen while a request is under way: steps of other controllers, events, users.
+func (w *world) interleave() {
+	if w.healed || w.depth > 3 || w.dice.IntN(4) > 0 {
+		return
+	}
+	w.depth++
+	acting := w.acting
+	w.acting = false
+	w.run(w.between(0, w.slow))
+	w.acting = acting
+	w.depth--
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -148,19 +164,22 @@ func newWorld(seed uint64, shared surroundings) *world {
 
 // process is one joiner-operator.
 type process struct {
-	world   *world
-	dead    bool
-	cache   *apiserver.Cache
-	deps    operatorDeps
-	of      map[string]kube.Controller
-	watches map[string][]heard // by kind
-	shown   map[string]time.Time
-	lost    map[string]uint64 // by kind: events up to this version were lost with their watch
-	wakes   map[wake]time.Time
-	failed  map[wake]int
-	feed    *policyFeed
-	hosted  *hostedFeed // nil without a HostedControlPlane
-	fed     time.Time
+	world       *world
+	dead        bool
+	cache       *apiserver.Cache
+	deps        operatorDeps
+	of          map[string]kube.Controller
+	watches     map[string][]heard // by kind
+	shown       map[string]time.Time
+	lost        map[string]uint64 // by kind: events up to this version were lost with their watch
+	wakes       map[wake]time.Time
+	failed      map[wake]int
+	busy        map[wake]bool  // a step is under way
+	working     map[string]int // how many steps of a controller are
+	beganPaused bool           // the innermost step began in a pause
+	feed        *policyFeed
+	hosted      *hostedFeed // nil without a HostedControlPlane
+	fed         time.Time
 }
 
 // heard is a watch of a controller.
@@ -191,7 +210,8 @@ func (w *world) begin() {
 	scheme := w.scheme
 	p := &process{world: w, cache: w.guest.NewCache(nil), of: map[string]kube.Controller{},
 		watches: map[string][]heard{}, shown: map[string]time.Time{}, lost: map[string]uint64{},
-		wakes: map[wake]time.Time{}, failed: map[wake]int{}}
+		wakes: map[wake]time.Time{}, failed: map[wake]int{}, busy: map[wake]bool{},
+		working: map[string]int{}}
 	w.process = p
 	now := func() time.Time { return w.now }
 	config := awsOperator()
@@ -268,11 +288,13 @@ func (p *process) send(_ context.Context, call apiserver.Call) error {
 		return errors.New("this process is dead")
 	}
 	w.checkRights(call)
+	if w.interleave(); p.dead {
+		return errors.New("this process is dead")
+	}
 	if err := w.unserved(call.Verb, serve.KindOf(call.Object)); err != nil {
 		return err
 	}
 	if call.Write {
-		w.checkWrite(call)
 		w.acting = true
 		defer func() { w.acting = false }()
 	}
@@ -332,16 +354,28 @@ func (p *process) Ring(name string, request reconcile.Request, after time.Durati
 	}
 	p.wakes[key] = at
 	w.after(after, func() {
-		if !p.dead && p.wakes[key].Equal(at) {
-			delete(p.wakes, key)
-			p.step(key)
+		if p.dead || !p.wakes[key].Equal(at) {
+			return
 		}
+		delete(p.wakes, key)
+		if p.busy[key] || p.working[name] == p.of[name].Workers {
+			p.Ring(name, request, time.Millisecond)
+			return
+		}
+		p.step(key)
 	})
 }
 
 // step calls a controller, and again after the time that it asks for, or after a failure.
 func (p *process) step(key wake) {
+	p.busy[key] = true
+	p.working[key.controller]++
+	outer := p.beganPaused
+	p.beganPaused = p.deps.board.Paused(p.world.now)
 	result, err := p.of[key.controller].Reconciler.Reconcile(context.Background(), key.request)
+	delete(p.busy, key)
+	p.working[key.controller]--
+	p.beganPaused = outer
 	switch {
 	case p.dead:
 	case err != nil:

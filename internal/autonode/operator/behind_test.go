@@ -204,3 +204,30 @@ func TestAnOrphanIsDeletedOnce(t *testing.T) {
 		t.Errorf("%v deletions are counted, and these UIDs deleted: %v; want one, with its UID", n, deleted)
 	}
 }
+
+// R25: another process adopts the NodePool for a wrapper that was just made, while the request to delete it is under
+// way. It stays. Mutant: the request does not say which state of the NodePool it is about.
+func TestR25_ANodePoolThatIsAdoptedMeanwhileIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))
+	s.read()
+	s.step(s.pools, "web")
+	w := s.wrapper("web")
+	w.Finalizers = nil
+	s.must(s.guest.Update(t.Context(), w))
+	s.deleteWrapper("web")
+	s.behind(interceptor.NewClient(s.guest, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			if anew := wrapper("web"); s.wrapper("web") == nil {
+				anew.UID = "uid-anew"
+				s.must(s.guest.Create(ctx, anew))
+				s.change("web", func(p *karpenterv1.NodePool) { p.OwnerReferences[0].UID = anew.UID })
+			}
+			return c.Delete(ctx, o, options...)
+		},
+	}))
+	again := s.step(s.pools, "web").RequeueAfter
+	if p := s.nodePool("web"); p == nil || p.DeletionTimestamp != nil || again != 100*time.Millisecond {
+		t.Errorf("again after %s, pool %v", again, p)
+	}
+}

@@ -226,10 +226,15 @@ func (c *Controller) notReplaced(ctx context.Context, wrapper client.Object) err
 	return nil
 }
 
+// delete deletes a product as it was looked at. If it has changed since, it may be that of a wrapper that was made
+// meanwhile, and so errBehind asks for another look.
 func (c *Controller) delete(ctx context.Context, product client.Object) error {
-	uid := product.GetUID()
+	uid, version := product.GetUID(), product.GetResourceVersion()
 	c.config.Metrics.Writes.WithLabelValues(c.config.Kind.Product, "delete").Inc()
-	err := c.config.Guest.Delete(ctx, product, client.Preconditions{UID: &uid})
+	err := c.config.Guest.Delete(ctx, product, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if apierrors.IsConflict(err) {
+		return errBehind
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s %s: %w", c.config.Kind.Product, product.GetName(), err)
 	}
