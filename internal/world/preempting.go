@@ -2,6 +2,7 @@ package world
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,7 @@ func (s *Store) waits(pod *corev1.Pod, value *cluster.Pod, preempts string) bool
 func (s *Store) victimStuck(pod *cluster.Pod, node string) bool {
 	stuck := false
 	for _, victim := range s.loadOf(node).pods {
-		if !victim.Terminating || victim.Daemon != "" || victim.Priority >= pod.Priority {
+		if !isVictim(victim, pod.Priority) {
 			continue
 		}
 		if !victim.Fixed {
@@ -57,9 +58,9 @@ func (s *Store) victimStuck(pod *cluster.Pod, node string) bool {
 	return stuck
 }
 
-// withKept adds to what is used on a node the room that kube-scheduler keeps there for pods that preempt in vain: it
-// gives this room to no pod of the same or a lower priority. A pod for which there is room after all is about to be
-// bound there, and counts on it itself.
+// withKept adds to what is used on a node the room that kube-scheduler keeps there for pods that preempt others: it
+// gives this room to no pod of the same or a lower priority. A pod that preempts in vain is pending. If there is room
+// for it after all, it is about to be bound there, and counts on it itself.
 func (s *Store) withKept(node *cluster.Node, used resources.Vector) resources.Vector {
 	if len(s.preempting[node.Name]) == 0 { // nearly always
 		return used
@@ -69,12 +70,45 @@ func (s *Store) withKept(node *cluster.Node, used resources.Vector) resources.Ve
 	})
 	left := *node
 	left.Used = used
+	var come []*podEntry
 	for _, e := range waiting {
-		if e.waiting && !left.HasRoom(e.value.Shape.Requests) {
+		switch {
+		case !e.waiting:
+			come = append(come, e)
+		case !left.HasRoom(e.value.Shape.Requests):
 			left.Used = left.Used.Plus(e.value.Shape.Requests)
 		}
 	}
-	return left.Used
+	if len(come) == 0 {
+		return left.Used
+	}
+	return left.Used.Plus(s.keptBeside(&left, come))
+}
+
+// keptBeside returns how much of the free room of a node is kept for pods that come when others have ended there: what
+// they need beyond the room of these.
+func (s *Store) keptBeside(node *cluster.Node, come []*podEntry) resources.Vector {
+	var kept resources.Vector
+	lowest := int32(math.MaxInt32)
+	for _, e := range come {
+		kept = kept.Plus(e.value.Shape.Requests)
+		lowest = min(lowest, e.value.Priority)
+	}
+	for _, victim := range s.loadOf(node.Name).pods {
+		if isVictim(victim, lowest) && !victim.Fixed {
+			kept = kept.Minus(victim.Shape.Requests)
+		}
+	}
+	free := node.Allocatable.Minus(node.Used)
+	for i := range kept {
+		kept[i] = max(0, min(kept[i], free.At(i)))
+	}
+	return kept
+}
+
+// isVictim reports whether a pod ends, and may do so for one with this priority.
+func isVictim(pod *cluster.Pod, priority int32) bool {
+	return pod.Terminating && pod.Daemon == "" && pod.Priority < priority
 }
 
 // revisePreempting decides anew which pods that preempt others on a node wait for one of ours. Call it before the node
