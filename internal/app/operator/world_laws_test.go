@@ -12,6 +12,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -122,6 +123,7 @@ func (w *world) play() {
 	}
 	w.tell("healed")
 	w.goOn()
+	w.resolveVersions()
 	w.run(15 * time.Minute)
 	w.judge()
 	guest, management := w.guest.Version(), w.management.Version()
@@ -263,11 +265,16 @@ func (w *world) judgeWrapper(kind operator.Kind, policy *hypershiftv1beta1.AutoN
 	return true
 }
 
-// hasClass reports whether the node class of a pool has a wrapper. Other wrappers need none.
+// hasClass reports whether the node class of a pool has a wrapper, and what its nodes start with. Other wrappers need
+// none.
 func (w *world) hasClass(wrapper client.Object) bool {
 	pool, is := wrapper.(*hypershiftv1beta1.OpenshiftNodePool)
-	return !is || w.guest.Peek(&hypershiftv1.OpenshiftEC2NodeClass{},
-		client.ObjectKey{Name: operator.ClassOf(pool)}) != nil
+	if !is {
+		return true
+	}
+	class := operator.ClassOf(pool)
+	return w.guest.Peek(&hypershiftv1.OpenshiftEC2NodeClass{}, client.ObjectKey{Name: class}) != nil &&
+		(!w.fromSecrets || w.management.Peek(&corev1.Secret{}, secretOf(class)) != nil)
 }
 
 func (w *world) judgePolicy(policy *hypershiftv1beta1.AutoNodePolicy, applied bool) {

@@ -40,6 +40,7 @@ type world struct {
 	left              bool     // it has said that it is done
 	foreign           operator.ForeignRule
 	fromHosted        bool // settings come from the HostedControlPlane
+	fromSecrets       bool // what nodes start with comes from Secrets
 	settings          hostedSettings
 	denied            error // why the policy cannot be read at the moment; nil if it can
 	healed            bool
@@ -157,6 +158,7 @@ func newWorld(seed uint64, shared surroundings) *world {
 	w.slow = []time.Duration{time.Millisecond, 100 * time.Millisecond, 3 * time.Second}[w.dice.IntN(3)]
 	w.collects = w.dice.IntN(2) == 0
 	w.fromHosted = w.dice.IntN(3) == 0
+	w.fromSecrets = w.dice.IntN(3) == 0
 	w.foreign = pick(w, operator.ForeignQuarantine, operator.ForeignReport, operator.ForeignDelete)
 	w.process, w.before = &process{world: w, dead: true}, &process{world: w, dead: true}
 	return w
@@ -215,7 +217,10 @@ func (w *world) begin() {
 	w.process = p
 	now := func() time.Time { return w.now }
 	config := awsOperator()
-	config.UserDataSecrets, config.AMIs, config.UserDataFile = false, []string{"ami-1"}, w.userData
+	config.UserDataSecrets, config.AMIs, config.UserDataFile = w.fromSecrets, nil, ""
+	if !w.fromSecrets {
+		config.AMIs, config.UserDataFile = []string{"ami-1"}, w.userData
+	}
 	if w.fromHosted {
 		config.InfraFrom, config.InfraID, config.InstanceProfile = InfraFromHosted, "", ""
 	}

@@ -27,6 +27,7 @@ func (w *world) users() (busy time.Duration) {
 		w.putClass, w.deleteWrapper, w.deleteWrapper, w.stripWrapper, w.force, w.forgeStatus, w.deleteProduct, w.strip,
 		w.alterPool, w.alterClass, w.annotate, w.strange, w.restart, w.roll, w.openGuard,
 		w.pause, w.retag, w.breakWatch, w.breakWatch, w.undefine, w.undefine,
+		w.putSecret, w.putSecret, w.dropSecret, w.askVersion,
 	}
 	often := pick(w, 2, 5) // what happens later hides what went wrong before
 	for _, do := range all {

@@ -142,6 +142,8 @@ func kinds() []kind {
 				func(l client.ObjectList) *[]corev1.Namespace { return &l.(*corev1.NamespaceList).Items }),
 			define(core("ConfigMap"), "configmaps", true, builtIn, parts[corev1.ConfigMap]{},
 				func(l client.ObjectList) *[]corev1.ConfigMap { return &l.(*corev1.ConfigMapList).Items }),
+			define(core("Secret"), "secrets", true, builtIn, parts[corev1.Secret]{},
+				func(l client.ObjectList) *[]corev1.Secret { return &l.(*corev1.SecretList).Items }),
 			define(core("LimitRange"), "limitranges", true, builtIn, parts[corev1.LimitRange]{},
 				func(l client.ObjectList) *[]corev1.LimitRange { return &l.(*corev1.LimitRangeList).Items }),
 			define(nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), "runtimeclasses", false, builtIn,
