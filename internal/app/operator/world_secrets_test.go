@@ -52,9 +52,8 @@ func (w *world) askVersion() {
 		return
 	}
 	name, version := w.className(), pick(w, "", "4.20.1", "4.21.0")
-	change(w, &hypershiftv1.OpenshiftEC2NodeClass{}, name, apiserver.Main, func(c *hypershiftv1.OpenshiftEC2NodeClass) {
-		c.Spec.Version = version
-	})
+	change(w, &hypershiftv1.OpenshiftEC2NodeClass{}, name, apiserver.Main,
+		func(c *hypershiftv1.OpenshiftEC2NodeClass) { c.Spec.Version = version })
 	w.after(w.between(0, time.Minute), w.resolveVersions)
 }
 
