@@ -57,7 +57,7 @@ spec:
 `)
 	r.allRunning(3, soon)
 	r.apply(pool("test-zone-a, test-zone-b, test-zone-c, test-zone-d", "two"))
-	r.eventually(soon, "successors to run beside pods that are ending", func(ctx context.Context) (bool, string, error) {
+	r.eventually(soon, "successors beside pods that are ending", func(ctx context.Context) (bool, string, error) {
 		pods, err := r.pods(ctx)
 		nodes, nodesErr := r.nodes(ctx)
 		if err := errors.Join(err, nodesErr); err != nil {
