@@ -29,6 +29,7 @@ type trial struct {
 	without    map[prepaid]bool // what is paid for anyway and not planned on (see again.go)
 	choice     choice           // of existing nodes (see tightest.go)
 	hosts      hosts            // nodes that pods spread over hostnames open first (see hosts.go)
+	stay       bool             // running pods that keep together stay where they are (see topology.go)
 }
 
 // try makes a plan.
@@ -47,6 +48,7 @@ func tryUnless(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way,
 		s := newSolver(snapshot, pods, floors)
 		s.packing, s.first, s.care, s.plainFirst = packing, other.first, minded, other.plainFirst
 		s.drafted, s.choice, s.hosts, s.thrifty = other.drafted, other.choice, other.hosts, other.thrifty
+		s.stay = other.stay
 		for _, p := range s.pools {
 			p.leaveOut(other.without)
 			if offer, found := other.sizes[p.Name]; found {

@@ -40,9 +40,16 @@ func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, cho
 	p, without := roomier(p, func(without map[prepaid]bool) plan.Plan {
 		return try(snapshot, pods, packing, trial{without: without, choice: choice})
 	})
-	if first := firstOf(p, pods); first != nil {
-		if other := try(snapshot, pods, packing, trial{first: first, without: without, choice: choice}); better(other,
-			p) {
+	first := firstOf(p, pods)
+	if first != nil {
+		other := try(snapshot, pods, packing, trial{first: first, without: without, choice: choice})
+		if better(other, p) {
+			return other
+		}
+	}
+	if len(p.Unplaced) > 0 && slices.ContainsFunc(pods, followsOthers) {
+		other := try(snapshot, pods, packing, trial{first: first, without: without, choice: choice, stay: true})
+		if better(other, p) {
 			return other
 		}
 	}
@@ -74,6 +81,7 @@ type solver struct {
 	first      map[string]bool    // UIDs of pods that are placed before all others (see again.go)
 	care       care
 	plainFirst bool   // see orders.go
+	stay       bool   // see topology.go
 	thrifty    bool   // see thrifty.go
 	drafted    bool   // see draft.go
 	hosts      hosts  // see hosts.go

@@ -29,6 +29,9 @@ func (topologyRule) refuses(s *solver, _ *existing, a *attempt) topology.Verdict
 		if verdict := s.topology.Allowed(a.info.topology, key, domain); verdict != topology.Yes {
 			return verdict
 		}
+		if s.strays(a, key, domain) {
+			return topology.Now // others of the shape may run elsewhere
+		}
 	}
 	return topology.Yes
 }
@@ -118,6 +121,9 @@ func (s *solver) chooseDomains(n *planned, a *attempt) topology.Verdict {
 			if verdict := s.topology.Allowed(about, key, domain); ruled && verdict != topology.Yes {
 				return verdict
 			}
+			if s.strays(a, key, domain) {
+				return topology.Now
+			}
 			continue
 		}
 		if !ruled && !a.first {
@@ -157,7 +163,11 @@ func (s *solver) leastCrowded(a *attempt, key int, values []string) (string, top
 	best, crowd, verdict := "", int32(0), topology.Never
 	for _, value := range values {
 		domain := s.topology.Domain(key, value)
-		switch s.topology.Allowed(a.info.topology, key, domain) {
+		allowed := s.topology.Allowed(a.info.topology, key, domain)
+		if allowed == topology.Yes && s.strays(a, key, domain) {
+			allowed = topology.Now // others of the shape may run there
+		}
+		switch allowed {
 		case topology.Now:
 			if verdict == topology.Never {
 				verdict = topology.Now
@@ -171,35 +181,6 @@ func (s *solver) leastCrowded(a *attempt, key int, values []string) (string, top
 		}
 	}
 	return best, verdict
-}
-
-// atHome reports whether a domain is where a pod runs that has to keep near others. kube-scheduler keeps its successor
-// near those that have not ended yet. Elsewhere the successor would wait for their end.
-func (s *solver) atHome(a *attempt, key int, domain int32) bool {
-	l := s.leavers[a.pods[0].UID]
-	return l != nil && len(a.info.Affinity) > 0 && s.topology.DomainOf(key, l.bin) == domain
-}
-
-// asCheap reports whether the node costs as much with a value of a label as with another one, or more by no more than
-// the pool's price tolerance.
-func (s *solver) asCheap(a *attempt, key int, value, than string) bool {
-	index := a.pool.Catalog
-	cost := func(value string) (resources.Money, bool) {
-		only := requirement.OneOf(requirement.Key(s.topology.KeyNames()[key]), value)
-		if !index.Known(only.Key()) {
-			return 0, true
-		}
-		offers := a.offers.Clone()
-		index.Compatible(only).AndTo(offers)
-		first := offers.First()
-		if first < 0 {
-			return 0, false
-		}
-		return index.Offers[first].Price, true
-	}
-	own, some := cost(value)
-	other, _ := cost(than)
-	return some && own*100 <= other*resources.Money(100+a.pool.PriceTolerance)
 }
 
 // followLabels tells the tracker where the node is, or may be, by labels of the pool's own. Nobody lists their values:
@@ -346,3 +327,56 @@ func apartBy(shape *cluster.Shape) []cluster.AffinityTerm { return shape.ApartTe
 
 // keepsApart reports whether pods of the shape keep apart from any others.
 func keepsApart(c *cluster.Shape) bool { return len(c.AntiAffinity) > 0 }
+
+// followsOthers reports whether a pod runs and has to keep near others, in a zone or the like. When it moves,
+// kube-scheduler keeps its successor near those that have not ended yet. In another zone the successor would wait
+// until all have ended. So a new node for such pods is where they run, if that costs no more. If some pods find no
+// place otherwise, a try keeps all such pods where they run, as kube-scheduler does (P-04).
+func followsOthers(pod *cluster.Pod) bool { return pod.Node != "" && len(pod.Shape.Affinity) > 0 }
+
+// home returns the domain in which a pod runs that has to keep near others there; false if it is free to go elsewhere.
+func (s *solver) home(a *attempt, key int) (domain int32, keeps bool) {
+	l, name := s.leavers[a.pods[0].UID], s.topology.KeyNames()[key]
+	if l == nil || s.topology.Hostname(key) ||
+		!slices.ContainsFunc(a.info.Affinity, func(t cluster.AffinityTerm) bool { return t.Key == name }) {
+		return 0, false
+	}
+	return s.topology.DomainOf(key, l.bin), true
+}
+
+// atHome reports whether a domain is where a pod runs that has to keep near others there.
+func (s *solver) atHome(a *attempt, key int, domain int32) bool {
+	home, keeps := s.home(a, key)
+	return keeps && home == domain
+}
+
+// strays reports whether a pod that this try keeps where it runs would go elsewhere.
+func (s *solver) strays(a *attempt, key int, domain int32) bool {
+	if !s.stay {
+		return false
+	}
+	home, keeps := s.home(a, key)
+	return keeps && home != domain
+}
+
+// asCheap reports whether the node costs as much with a value of a label as with another one, or more by no more than
+// the pool's price tolerance.
+func (s *solver) asCheap(a *attempt, key int, value, than string) bool {
+	index := a.pool.Catalog
+	cost := func(value string) (resources.Money, bool) {
+		only := requirement.OneOf(requirement.Key(s.topology.KeyNames()[key]), value)
+		if !index.Known(only.Key()) {
+			return 0, true
+		}
+		offers := a.offers.Clone()
+		index.Compatible(only).AndTo(offers)
+		first := offers.First()
+		if first < 0 {
+			return 0, false
+		}
+		return index.Offers[first].Price, true
+	}
+	own, some := cost(value)
+	other, _ := cost(than)
+	return some && own*100 <= other*resources.Money(100+a.pool.PriceTolerance)
+}
