@@ -275,6 +275,39 @@ func (a *Applier) seat(ctx context.Context, snapshot *cluster.Snapshot, attempts
 	}
 }
 
+// seatAgain creates the claims of launches whose place a claim of another pool has taken, which this same plan made.
+// Two pools may have the same places. Now that the claim stands there, the place is of no use to the other pool, so
+// [limit.Table.WithPlaces] gives it another one. Before, it could not: a process with the older table might still use
+// the place.
+func (a *Applier) seatAgain(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, attempts []attempt,
+	views map[string]*view) {
+	if !slices.ContainsFunc(attempts, func(t attempt) bool { return t.claim != nil }) {
+		return
+	}
+	var rest []attempt
+	var places []int // of rest in attempts
+	looked := map[string]bool{}
+	for i, t := range attempts {
+		if pool := t.launch.Pool; t.seatless && t.view.slots != limit.None {
+			if !looked[pool] {
+				views[pool], looked[pool] = a.look(ctx, snapshot, t.launch), true
+			}
+			t.refusal = ""
+			t.err = views[pool].err
+			rest, places = append(rest, t), append(places, i)
+		}
+	}
+	if len(rest) == 0 {
+		return
+	}
+	a.seat(ctx, snapshot, rest, views)
+	a.lookAgain(ctx, snapshot, p, rest, views)
+	a.createAll(ctx, snapshot, p, rest)
+	for i, t := range rest {
+		attempts[places[i]] = t
+	}
+}
+
 // byPoolWithSlots returns, by pool, the launches that still hold, for pools with slots of their own. order has these
 // pools in the order of the launches.
 func byPoolWithSlots(attempts []attempt, views map[string]*view) (wants map[string][]*attempt, order []string) {
@@ -327,7 +360,7 @@ func (a *Applier) createSeated(ctx context.Context, snapshot *cluster.Snapshot, 
 	}
 	for range maxAttempts {
 		slot, free := t.seats.next(list)
-		if !free {
+		if t.seatless = !free; !free {
 			return nil, t.view.noSeat(), nil
 		}
 		claim = a.claimFor(p, t, t.launch, limit.ClusterSlotName(slot))

@@ -309,3 +309,37 @@ func TestK53_AProcessBeginsWithItsLimit(t *testing.T) {
 		t.Errorf("a table that cannot be read: %v, the store knows %q", err, r.store.claimsUnknown)
 	}
 }
+
+// K-53: two pools have one free place, the same one, and the limit of the cluster leaves room for a claim of each. One
+// plan that launches in both makes both: the place of the one is exchanged once the other's claim stands there (seed
+// 303946: a node that needed two replacements was tried again and again). Mutant: no second try.
+func TestK53_PoolsOfOnePlanWithTheSamePlace(t *testing.T) {
+	t.Parallel()
+	own := limit.Limits{HardNodes: 2, SoftNodes: limit.None}
+	other := limited(own)
+	other.Name, other.UID = "other", "pool-uid-2"
+	held := func(name, pool, uid string) *karpenterv1.NodeClaim {
+		claim := foreignClaim(name)
+		claim.Labels = map[string]string{karpenterv1.NodePoolLabelKey: pool}
+		claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: pool,
+			UID: types.UID(uid)}}
+		return claim
+	}
+	r := newRig(t, own, interceptor.Funcs{}, other, held("node-slot-0", "default", "pool-uid-1"),
+		held("node-slot-1", "other", "pool-uid-2")).within(4)
+	r.store.snapshot = cluster.New(cluster.Snapshot{Version: 7, Names: names(), Pools: []*cluster.Pool{
+		{Name: "default", UID: "pool-uid-1", Limits: own}, {Name: "other", UID: "pool-uid-2", Limits: own},
+	}})
+	if err := r.applier.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	setTable(t, r, map[string]string{"limit": "4", "places": `{"pool-uid-1":[0,2],"pool-uid-2":[1,2]}`})
+	second := launch(1, "b")
+	second.Pool, second.PoolUID = "other", "pool-uid-2"
+	out := r.apply(t, planOf(launch(1, "a"), second))
+	claims, places := r.claims(t), tableOf(t, r).Data["places"]
+	if len(out.Launched) != 2 || !slices.Equal(claims, []string{"node-slot-0", "node-slot-1", "node-slot-2",
+		"node-slot-3"}) || places != `{"pool-uid-1":[0,2],"pool-uid-2":[1,3]}` {
+		t.Errorf("launched %v, refused %q, claims %v, places %s", out.Launched, refusals(out), claims, places)
+	}
+}

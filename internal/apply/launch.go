@@ -36,6 +36,8 @@ type attempt struct {
 	refusal string                 // why it is not created, when the plan no longer holds
 	err     error
 	open    bool // with err: the claim may exist nevertheless
+	// no slot of the cluster was left for it, though others may have places that it could have
+	seatless bool
 
 	decision string // ID of the decision; empty if it was not taken just now
 }
@@ -66,14 +68,9 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 	for rest := attempts; len(rest) > 0; rest = rest[min(len(rest), atATime):] {
 		part := rest[:min(len(rest), atATime)]
 		a.lookAgain(ctx, snapshot, p, part, views)
-		a.config.Each(len(part), func(i int) {
-			if t := &part[i]; t.refusal == "" && t.err == nil {
-				if t.claim, t.refusal, t.err = a.createInTime(ctx, snapshot, p, t); t.refusal == "" && t.err == nil {
-					a.promise(*t) // at once: its node may open before the plan's last claim is created
-				}
-			}
-		})
+		a.createAll(ctx, snapshot, p, part)
 	}
+	a.seatAgain(ctx, snapshot, p, attempts, views)
 	var out Outcome
 	var failures []error
 	for _, t := range attempts {
@@ -93,6 +90,19 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 		}
 	}
 	return out, errors.Join(failures...)
+}
+
+// createAll creates the claims of those launches that still hold.
+func (a *Applier) createAll(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, attempts []attempt) {
+	a.config.Each(len(attempts), func(i int) {
+		t := &attempts[i]
+		if t.refusal != "" || t.err != nil {
+			return
+		}
+		if t.claim, t.refusal, t.err = a.createInTime(ctx, snapshot, p, t); t.refusal == "" && t.err == nil {
+			a.promise(*t) // at once: its node may open before the plan's last claim is created
+		}
+	})
 }
 
 // together counts the claims that are alike, so that a cloud can launch them in one call and knows how many to wait
