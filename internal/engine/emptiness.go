@@ -16,10 +16,11 @@ type Budget struct {
 	Max int
 }
 
-// Emptiness plans the removal of nodes that no pod needs (D-01 to D-03). Such a node is initialized, and quiet for as
-// long as its pool asks (consolidateAfter). No pod on it would have to move, none was promised a place there, and the
-// plan places neither a pending pod nor the room of a CapacityBuffer on it (K-39). Pods do not keep to what they were
-// promised: one that waits may need a node that nobody was promised (D-15).
+// Emptiness plans the removal of nodes that no pod needs (D-01 to D-03). Such a node is initialized, and quiet for
+// as long as its pool asks (consolidateAfter). No pod on it would have to move, none was promised a place there, and
+// the plan places neither a pending pod nor the room of a CapacityBuffer on it (K-39), nor a pod of a node that is
+// marked and still waits to go (D-09). Pods do not keep to what they were promised: one that waits may need a node
+// that nobody was promised (D-15).
 //
 // now is in Unix seconds. budgets holds the active budgets of every pool by its name; a pool without an entry is not
 // limited. Other nodes of a pool that are disrupting or not ready use up its budget. Of more candidates than a budget
@@ -35,10 +36,14 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 			candidates = append(candidates, node)
 		}
 	}
-	if len(candidates) > 0 && len(s.Pending)+len(s.Buffers) > 0 {
-		p := Provision(s)
-		placed := placements(s, p)
-		bufferPlaces(s, p, placed)
+	after := s
+	if len(candidates) > 0 {
+		after = s.Without(underway(s)...)
+	}
+	if len(candidates) > 0 && len(after.Pending)+len(after.Buffers) > 0 {
+		p := Provision(after)
+		placed := placements(after, p)
+		bufferPlaces(after, p, placed)
 		candidates = slices.DeleteFunc(candidates, func(node *cluster.Node) bool { return len(placed[node]) > 0 })
 	}
 	cost := s.Costs()
