@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
@@ -37,7 +38,7 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 		}
 	}
 	after := s
-	if len(candidates) > 0 {
+	if len(candidates) > 0 && !movesFitWithout(s, candidates) {
 		after = s.Without(underway(s)...)
 	}
 	if len(candidates) > 0 && len(after.Pending)+len(after.Buffers) > 0 {
@@ -71,6 +72,22 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
 	saveLess(s, result.Removes)
 	return result
+}
+
+// movesFitWithout reports whether the pods of marked nodes that wait to go have places without some empty nodes, and
+// without a launch. Nearly always they have.
+func movesFitWithout(s *cluster.Snapshot, empty []*cluster.Node) bool {
+	without := s.Without(underway(s)...)
+	waiting := map[string]bool{}
+	for _, pod := range s.Pending {
+		waiting[pod.UID] = true
+	}
+	moving := slices.DeleteFunc(slices.Clone(without.Pending), func(p *cluster.Pod) bool { return waiting[p.UID] })
+	if len(moving) == 0 {
+		return true
+	}
+	_, fits := pack.Fit(without.Without(empty...), moving)
+	return fits
 }
 
 // IsEmpty reports whether a node may go because only daemons and finished pods are on it. It is initialized and quiet
