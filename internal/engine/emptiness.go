@@ -37,10 +37,7 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 			candidates = append(candidates, node)
 		}
 	}
-	after := s
-	if len(candidates) > 0 && !movesFitWithout(s, candidates) {
-		after = s.Without(underway(s)...)
-	}
+	after := afterMoves(s, candidates)
 	if len(candidates) > 0 && len(after.Pending)+len(after.Buffers) > 0 {
 		p := Provision(after)
 		placed := placements(after, p)
@@ -74,20 +71,23 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 	return result
 }
 
-// movesFitWithout reports whether the pods of marked nodes that wait to go have places without some empty nodes, and
-// without a launch. Nearly always they have.
-func movesFitWithout(s *cluster.Snapshot, empty []*cluster.Node) bool {
-	without := s.Without(underway(s)...)
-	waiting := map[string]bool{}
+// afterMoves returns the cluster for which empty nodes are kept: s, or s without the nodes that are marked and wait to
+// go, if their pods need one of the empty nodes. Nearly always they have other places. To hold empty nodes all the
+// same would make a shrink take twice as long (B-11).
+func afterMoves(s *cluster.Snapshot, empty []*cluster.Node) *cluster.Snapshot {
+	marked := underway(s)
+	if len(empty) == 0 || len(marked) == 0 {
+		return s
+	}
+	without, waiting := s.Without(marked...), map[string]bool{}
 	for _, pod := range s.Pending {
 		waiting[pod.UID] = true
 	}
 	moving := slices.DeleteFunc(slices.Clone(without.Pending), func(p *cluster.Pod) bool { return waiting[p.UID] })
-	if len(moving) == 0 {
-		return true
+	if _, fits := pack.Fit(without.Without(empty...), moving); fits {
+		return s
 	}
-	_, fits := pack.Fit(without.Without(empty...), moving)
-	return fits
+	return without
 }
 
 // IsEmpty reports whether a node may go because only daemons and finished pods are on it. It is initialized and quiet

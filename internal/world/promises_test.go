@@ -325,6 +325,14 @@ func TestTerminatingPodsWaitOnlyWhenTheirControllerDoes(t *testing.T) { // P-01
 	}
 }
 
+// preemptor returns a pod that kube-scheduler has nominated to n1 by preemption.
+func preemptor() *corev1.Pod {
+	pod := testPod("web", "u1", 1, "")
+	pod.Spec.Priority = new(int32(1000))
+	pod.Status.NominatedNodeName = "n1"
+	return pod
+}
+
 // P-01: while others end for a pod that preempts them, kube-scheduler keeps for it what it needs beyond their room.
 // Mutants: nothing is kept; all that the pod asks for; the room of pods that are stuck, or whose priority is as high,
 // counts as coming.
@@ -332,9 +340,7 @@ func TestRoomIsKeptBesidePodsThatEnd(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
 	s := clock.store()
-	web := testPod("web", "u1", 1, "")
-	web.Spec.Priority = new(int32(1000))
-	web.Status.NominatedNodeName = "n1"
+	web := preemptor()
 	web.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1800m")
 	_ = s.Apply(web)
 	node := testNode("n1", "nu1", 2, "")
@@ -380,9 +386,7 @@ func TestAPodThatPreemptsInVainIsPending(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
 	s := clock.store()
-	web := testPod("web", "u1", 1, "")
-	web.Spec.Priority = new(int32(1000))
-	web.Status.NominatedNodeName = "n1"
+	web := preemptor()
 	ending := func(name string, version int, grace time.Duration) *corev1.Pod {
 		pod := testPod(name, "u-"+name, version, "n1")
 		pod.DeletionTimestamp = &metav1.Time{Time: clock.now.Add(grace)}
