@@ -286,8 +286,8 @@ func (r *reader) node(n nodeRecord) *cluster.Node {
 		Registered: n.Registered, RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted,
 		Expired: n.Expired,
 		For:     n.For, Replaces: n.Replaces, Replaced: n.Replaced, Together: n.Together, Deleting: n.Deleting,
-		Disrupting: n.Disrupting,
-		NotReady:   n.NotReady, DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds,
+		Disrupting: n.Disrupting, Rebooting: n.Rebooting,
+		NotReady: n.NotReady, DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds,
 		ConsolidatableAt: n.ConsolidatableAt,
 		Created:          n.Created, InstanceType: n.InstanceType, Price: readPrice(n.Price),
 	}

@@ -328,6 +328,7 @@ type nodeRecord struct {
 	Together         int                 `json:"together,omitempty"`
 	Deleting         bool                `json:"deleting,omitempty"`
 	Disrupting       bool                `json:"disrupting,omitempty"`
+	Rebooting        bool                `json:"rebooting,omitempty"`
 	NotReady         bool                `json:"notReady,omitempty"`
 	DoNotDisrupt     bool                `json:"doNotDisrupt,omitempty"`
 	DrainEnds        bool                `json:"drainEnds,omitempty"`

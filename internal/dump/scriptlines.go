@@ -150,7 +150,8 @@ func (p *scripter) node(n nodeRecord) string {
 	}
 	return words(kind, name, attribute("type", machine), room, attribute("capacity", capacity),
 		attribute("pool", n.Pool), attribute("labels", labelText(labels)), attribute("open", needText(n.Open)),
-		strings.Join(taints, " "), flag("deleting", n.Deleting), flag("disrupting", n.Disrupting),
+		strings.Join(taints, " "), flag("deleting", n.Deleting),
+		flag("disrupting", n.Disrupting && !n.Rebooting), flag("rebooting", n.Rebooting),
 		flag("new", kind == "node" && !n.Initialized), flag("unlaunched", kind == "claim" && !n.Launched &&
 			len(n.Open) == 0),
 		flag("not-ready", n.NotReady), flag("do-not-disrupt", n.DoNotDisrupt), flag("drain-ends", n.DrainEnds),

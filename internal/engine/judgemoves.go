@@ -41,7 +41,7 @@ func movesOf(s *cluster.Snapshot, intents []Intent) []*move {
 		list = append(list, m)
 	}
 	for _, node := range s.Nodes {
-		if node.Deleting || node.Disrupting {
+		if node.Deleting || node.Disrupting && !node.Rebooting {
 			continue // it will not be there: as good as none
 		}
 		var whole *move
@@ -296,9 +296,11 @@ func (m *move) lost() (lost, of int) {
 	return max(0, of-len(m.replacements)), of
 }
 
-// waits reports whether a replacement is still on its way.
+// waits reports whether a replacement is still on its way, or reboots.
 func (m *move) waits() bool {
-	return slices.ContainsFunc(m.replacements, func(n *cluster.Node) bool { return !n.Initialized || n.NotReady })
+	return slices.ContainsFunc(m.replacements, func(n *cluster.Node) bool {
+		return !n.Initialized || n.NotReady || n.Rebooting
+	})
 }
 
 // misfit says why the pods of a move have no place any more. At a limit, waiting pods may have taken the place that

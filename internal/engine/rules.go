@@ -309,6 +309,8 @@ func unfitItself(node *cluster.Node) cause.Code {
 		return cause.NotManaged
 	case node.Deleting:
 		return cause.Draining
+	case node.Rebooting:
+		return cause.Rebooting
 	case node.Disrupting:
 		return cause.ReplacementOnTheWay
 	}

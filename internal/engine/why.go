@@ -83,6 +83,8 @@ func whyGoing(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool)
 			}
 		}
 		return staysFor(cause.Draining, node.Claim, "it is being removed: its pods are gone, the machine ends")
+	case cause.Rebooting:
+		return staysFor(cause.Rebooting, node.Claim, "its machine is rebooted to repair it, and takes no pods meanwhile")
 	case cause.ReplacementOnTheWay:
 		for _, other := range s.Nodes {
 			if other.Claim != "" && slices.Contains(other.Replaces, node.Claim) {

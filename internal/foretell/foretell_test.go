@@ -165,6 +165,22 @@ func TestU03_RestIsWaitedFor(t *testing.T) {
 	}
 }
 
+// TestK49_ARebootingNodeIsForetoldToStay: it is up again, with its pods; nothing replaces it.
+func TestK49_ARebootingNodeIsForetoldToStay(t *testing.T) {
+	t.Parallel()
+	base := settled(t, offers("big"), pool(), class(), pod("a", true))
+	s := settled(t, offers("big"), edited(base, func(n *corev1.Node) {
+		n.Spec.Taints = append(n.Spec.Taints,
+			corev1.Taint{Key: karpenterv1.RebootingTaintKey, Effect: corev1.TaintEffectNoSchedule})
+	})...)
+	if record := s.Record(); len(record.Gone)+len(record.Launched) > 0 {
+		t.Errorf("%+v", record)
+	}
+	if nodes := s.Snapshot().Nodes; len(nodes) != 1 || nodes[0].Disrupting {
+		t.Errorf("%+v", nodes)
+	}
+}
+
 // TestU03_WhatNobodyMakesAgainIsLost: a pod without a controller is lost with its node, and the node launched for it
 // is empty. A pod with one moves.
 func TestU03_WhatNobodyMakesAgainIsLost(t *testing.T) {

@@ -134,11 +134,19 @@ func (s *Stage) poolUID(claim *karpenterv1.NodeClaim) string {
 	return ""
 }
 
-// passes reports whether a new node loses this taint before it is initialized.
+// reboots reports whether a node is closed until it has been rebooted (K-49).
+func reboots(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == karpenterv1.RebootingTaintKey
+	})
+}
+
+// passes reports whether a node loses this taint before it is initialized, at first or after a reboot.
 func passes(t corev1.Taint, claim *karpenterv1.NodeClaim) bool {
 	switch t.Key {
 	case karpenterv1.UnregisteredTaintKey, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
-		corev1.TaintNodeNetworkUnavailable, "node.cloudprovider.kubernetes.io/uninitialized":
+		corev1.TaintNodeNetworkUnavailable, "node.cloudprovider.kubernetes.io/uninitialized",
+		karpenterv1.RebootingTaintKey:
 		return true
 	}
 	return slices.ContainsFunc(claim.Spec.StartupTaints, func(other corev1.Taint) bool { return t.MatchTaint(&other) })

@@ -50,7 +50,7 @@ func (s *Stage) prepare() (changed bool) {
 	for _, name := range sortedNames(s.claims) {
 		claim := s.claims[name]
 		node := s.nodes[claim.Status.NodeName]
-		fit := node != nil && node.Labels[karpenterv1.NodeInitializedLabelKey] == "true"
+		fit := node != nil && node.Labels[karpenterv1.NodeInitializedLabelKey] == "true" && !reboots(node)
 		lost := node == nil && condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRegistered)
 		if claim.DeletionTimestamp == nil && !fit && !lost && s.in.Fleet.OwnsClaim(claim) {
 			_, up := s.raise(claim)
@@ -59,7 +59,7 @@ func (s *Stage) prepare() (changed bool) {
 	}
 	s.judge()
 	for _, node := range s.Snapshot().Nodes {
-		if claim := s.claims[node.Claim]; node.Disrupting && !node.Deleting && claim != nil {
+		if claim := s.claims[node.Claim]; node.Disrupting && !node.Rebooting && !node.Deleting && claim != nil {
 			intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
 			s.choose(node, plan.DisruptionReason(intent.Reason), "it was chosen before")
 			changed = true

@@ -202,10 +202,12 @@ func markLeaving(n *cluster.Node, from NodeSource) {
 	if node := from.Node; node != nil {
 		n.Deleting = n.Deleting || node.DeletionTimestamp != nil
 		n.DoNotDisrupt = n.DoNotDisrupt || node.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
-		for _, t := range node.Spec.Taints {
-			n.Disrupting = n.Disrupting || t.Key == karpenterv1.DisruptedTaintKey ||
-				t.Key == karpenterv1.RebootingTaintKey
+		closedBy := func(key string) bool {
+			return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 		}
+		n.Disrupting = n.Disrupting || closedBy(karpenterv1.DisruptedTaintKey)
+		n.Rebooting = !n.Disrupting && closedBy(karpenterv1.RebootingTaintKey)
+		n.Disrupting = n.Disrupting || n.Rebooting
 	}
 }
 

@@ -226,7 +226,7 @@ func TestQuietTime(t *testing.T) { // D-01
 	}
 }
 
-func TestSignsOfLeaving(t *testing.T) { // V-15, P-40
+func TestSignsOfLeaving(t *testing.T) { // V-15, P-40, K-49
 	t.Parallel()
 	gone := metav1.NewTime(time.Unix(1, 0))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
@@ -234,31 +234,37 @@ func TestSignsOfLeaving(t *testing.T) { // V-15, P-40
 		change func(*corev1.Node, *karpenterv1.NodeClaim)
 		want   string
 	}{
-		"none": {func(*corev1.Node, *karpenterv1.NodeClaim) {}, "false false false"},
+		"none": {func(*corev1.Node, *karpenterv1.NodeClaim) {}, "false false false false"},
 		"claim deleted": {func(_ *corev1.Node, c *karpenterv1.NodeClaim) { c.DeletionTimestamp = &gone },
-			"true false false"},
+			"true false false false"},
 		"node deleted": {func(n *corev1.Node, _ *karpenterv1.NodeClaim) { n.DeletionTimestamp = &gone },
-			"true false false"},
+			"true false false false"},
 		"tainted": {func(n *corev1.Node, _ *karpenterv1.NodeClaim) {
 			n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}}
-		}, "false true false"},
+		}, "false true false false"},
+		"rebooting": {func(n *corev1.Node, _ *karpenterv1.NodeClaim) {
+			n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/rebooting"}}
+		}, "false true true false"},
+		"rebooting, and it goes": {func(n *corev1.Node, c *karpenterv1.NodeClaim) {
+			n.Spec.Taints, *c = []corev1.Taint{{Key: "karpenter.sh/rebooting"}}, *claimOf("DisruptionReason")
+		}, "false true false false"},
 		"intent on claim": {func(_ *corev1.Node, c *karpenterv1.NodeClaim) { *c = *claimOf("DisruptionReason") },
-			"false true false"},
+			"false true false false"},
 		"protected node": {func(n *corev1.Node, _ *karpenterv1.NodeClaim) {
 			n.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
-		}, "false false true"},
+		}, "false false false true"},
 		"protected claim": {func(_ *corev1.Node, c *karpenterv1.NodeClaim) {
 			c.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
-		}, "false false true"},
+		}, "false false false true"},
 		"not true": {func(_ *corev1.Node, c *karpenterv1.NodeClaim) {
 			c.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "1h"}
-		}, "false false false"},
+		}, "false false false false"},
 	} {
 		own, claim := node.DeepCopy(), claimOf("Registered")
 		row.change(own, claim)
 		n := Node(resources.NewSpace(), NodeSource{Node: own, Claim: claim})
-		if got := fmt.Sprint(n.Deleting, n.Disrupting, n.DoNotDisrupt); got != row.want {
-			t.Errorf("%s: deleting, disrupting, protected are %s; want %s", name, got, row.want)
+		if got := fmt.Sprint(n.Deleting, n.Disrupting, n.Rebooting, n.DoNotDisrupt); got != row.want {
+			t.Errorf("%s: deleting, disrupting, rebooting, protected are %s; want %s", name, got, row.want)
 		}
 	}
 }

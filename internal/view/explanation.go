@@ -86,7 +86,7 @@ func Standing(s engine.Standing, pool string) Explanation {
 	case cause.NothingCheaper, cause.NotManaged, cause.StaticPoolNode, cause.MinNodes, cause.ConsolidationOff,
 		cause.PodsComing, cause.IsReplacement, cause.KeepsRoom:
 		e.State = Settled // nothing wants it gone
-	case cause.Draining, cause.ReplacementOnTheWay, cause.QuietTime, cause.OthersFirst:
+	case cause.Draining, cause.Rebooting, cause.ReplacementOnTheWay, cause.QuietTime, cause.OthersFirst:
 		e.State = Coming
 	}
 	if s.Until > 0 {

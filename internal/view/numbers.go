@@ -215,7 +215,7 @@ func StateOf(node *cluster.Node) NodeState {
 		return NodeUnmanaged
 	case node.Deleting:
 		return NodeDraining
-	case node.Disrupting:
+	case node.Disrupting && !node.Rebooting:
 		return NodeChosen
 	case !node.Launched && !node.Registered && !node.Initialized:
 		return NodeLaunching
@@ -223,7 +223,7 @@ func StateOf(node *cluster.Node) NodeState {
 		return NodeJoining
 	case !node.Initialized:
 		return NodeInitializing
-	case node.NotReady:
+	case node.NotReady || node.Rebooting:
 		return NodeNotReady
 	}
 	return NodeReady

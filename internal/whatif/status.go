@@ -189,7 +189,7 @@ func (st *stater) countNodes() {
 		}
 		pool.Nodes++
 		switch {
-		case node.Deleting || node.Disrupting:
+		case node.Deleting || node.Disrupting && !node.Rebooting:
 			pool.Leaving++
 		case !node.Initialized:
 			pool.OnTheWay++

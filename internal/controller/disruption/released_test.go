@@ -74,8 +74,11 @@ func TestWhatBecomesOfAReplacement(t *testing.T) {
 			r.sync(t)
 		}, released},
 		"it is protected": {"a", func(t *testing.T, r *rig) { t.Helper(); r.protects(t, "x") }, released},
-		"it is marked":    {"a", func(t *testing.T, r *rig) { t.Helper(); r.choose(t, "Mood", "x") }, waits},
-		"it is deleted":   {"a", func(t *testing.T, r *rig) { t.Helper(); r.goes(t, "x") }, waits},
+		"it reboots": {"a", func(t *testing.T, r *rig) { t.Helper(); r.protects(t, "x"); r.reboots(t, "x") },
+			released},
+		"the old one reboots": {"a", func(t *testing.T, r *rig) { t.Helper(); r.reboots(t, "a") }, abandoned},
+		"it is marked":        {"a", func(t *testing.T, r *rig) { t.Helper(); r.choose(t, "Mood", "x") }, waits},
+		"it is deleted":       {"a", func(t *testing.T, r *rig) { t.Helper(); r.goes(t, "x") }, waits},
 	} {
 		r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small", "x": "small"}, "1500m")
 		if err := r.server.Delete(t.Context(), podAsking("on-x", "x", "1")); err != nil {

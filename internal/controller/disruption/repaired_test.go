@@ -68,13 +68,11 @@ func TestK49_AnUnhealthyNodeGoesUnlessItHasRecovered(t *testing.T) {
 	}
 }
 
-// K-49: a node that is being rebooted takes no pods, but has no mark: it is not checked each second, and nobody is
-// told that it stays.
-func TestK49_ANodeThatIsRebootedIsNoRemoval(t *testing.T) {
-	t.Parallel()
-	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, "900m")
+// reboots puts the taint onto a node that closes it until it has been rebooted.
+func (r *rig) reboots(t *testing.T, name string) {
+	t.Helper()
 	var n corev1.Node
-	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "a"}, &n); err != nil {
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, &n); err != nil {
 		t.Fatal(err)
 	}
 	n.Spec.Taints = append(n.Spec.Taints,
@@ -83,6 +81,14 @@ func TestK49_ANodeThatIsRebootedIsNoRemoval(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.sync(t)
+}
+
+// K-49: a node that is being rebooted takes no pods, but has no mark: it is not checked each second, and nobody is
+// told that it stays.
+func TestK49_ANodeThatIsRebootedIsNoRemoval(t *testing.T) {
+	t.Parallel()
+	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, "900m")
+	r.reboots(t, "a")
 	asked := 0
 	r.over(r.server, func(config *disruption.Config) {
 		config.Live = interceptor.NewClient(r.server,

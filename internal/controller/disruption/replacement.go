@@ -24,11 +24,11 @@ import (
 func (c *Controller) release(ctx context.Context, r round) (bool, error) {
 	leaving := map[string]bool{} // claims
 	for _, node := range r.snapshot.Nodes {
-		leaving[node.Claim] = node.Deleting || node.Disrupting
+		leaving[node.Claim] = node.Deleting || node.Disrupting && !node.Rebooting
 	}
 	var nodes []*cluster.Node
 	for _, node := range r.snapshot.Nodes {
-		if len(node.Replaces) == 0 || node.Deleting || node.Disrupting ||
+		if len(node.Replaces) == 0 || node.Deleting || node.Disrupting && !node.Rebooting ||
 			slices.ContainsFunc(node.Replaces, func(claim string) bool { return leaving[claim] }) {
 			continue
 		}

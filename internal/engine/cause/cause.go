@@ -137,6 +137,8 @@ const (
 	NotInitialized Code = "NotInitialized"
 	// NodeNotReady: the node is not Ready.
 	NodeNotReady Code = "NodeNotReady"
+	// Rebooting: the machine is rebooted to repair it.
+	Rebooting Code = "Rebooting"
 	// PoolGone: the NodePool is gone without it.
 	PoolGone Code = "PoolGone"
 	// DoNotDisruptNode and DoNotDisruptPod: an annotation forbids it.
@@ -197,9 +199,9 @@ func LimitCodes() []Code {
 // StayingCodes are the codes that a node may have, in the order of the catalogue.
 func StayingCodes() []Code {
 	return []Code{
-		NotManaged, NotInitialized, NodeNotReady, PoolGone, DoNotDisruptNode, DoNotDisruptPod, PodDisruptionBudget,
-		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, KeepsRoom, Paused, PoolHeld, BackingOff,
-		BudgetClosed, BudgetUsedUp,
+		NotManaged, NotInitialized, NodeNotReady, Rebooting, PoolGone, DoNotDisruptNode, DoNotDisruptPod,
+		PodDisruptionBudget, IsReplacement, ReplacementOnTheWay, Draining, PodsComing, KeepsRoom, Paused, PoolHeld,
+		BackingOff, BudgetClosed, BudgetUsedUp,
 		StaticPoolNode, MinNodes, ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper,
 		SavingTooSmall, JustReplaced, SpotToSpotOff, WaitingPodsFirst, OthersFirst,
 	}

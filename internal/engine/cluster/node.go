@@ -69,7 +69,9 @@ type Node struct {
 	Deleting bool
 	// Disrupting is set from the moment that the intent to remove the node stands on the API object.
 	Disrupting bool
-	NotReady   bool
+	// Rebooting is set beside Disrupting on a node that is closed only because it reboots, and stays (K-49).
+	Rebooting bool
+	NotReady  bool
 	// DoNotDisrupt is set while an annotation on the node or the claim forbids voluntary disruption (V-15).
 	DoNotDisrupt bool
 	// Held says which pod, PDB or the like forbids that the node is disrupted now; "" when nothing does (D-02).

@@ -217,7 +217,7 @@ func (s *Snapshot) Shut(nodes ...*Node) (*Snapshot, []*Node) {
 	var closed []*Node
 	for _, node := range nodes {
 		shut := *node
-		shut.Disrupting = true
+		shut.Disrupting, shut.Rebooting = true, false
 		at, _ := slices.BinarySearchFunc(own.Nodes, node, compareNodes)
 		own.Nodes[at] = &shut
 		own.change.Gone = append(slices.Clip(own.change.Gone), node)

@@ -233,7 +233,8 @@ func (p *parser) anyNode(name string, a *attributes) *cluster.Node {
 	n := &cluster.Node{
 		ClaimUID: "uid-of-" + name, Pool: a.get("pool", ""), Taints: p.taints(a),
 		Labels:   a.labels(a.get("labels", "")),
-		Deleting: a.has("deleting"), Disrupting: a.has("disrupting"), NotReady: a.has("not-ready"),
+		Deleting: a.has("deleting"), Disrupting: a.has("disrupting") || a.has("rebooting"),
+		Rebooting: a.has("rebooting"), NotReady: a.has("not-ready"),
 		DoNotDisrupt: a.has("do-not-disrupt"),
 		DrainEnds:    a.has("drain-ends"), Fresh: a.has("fresh"), Attached: list(a.get("attached", "")),
 		Drivers:  list(a.get("drivers", "")),
