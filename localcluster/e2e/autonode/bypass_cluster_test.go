@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -124,10 +123,18 @@ func TestX11_WithoutItsRightsTheOperatorSaysSo(t *testing.T) {
 	})
 }
 
+// reinstalled has a cluster-admin delete a definition and install it again.
+func (w *world) reinstalled(name string) {
+	w.t.Helper()
+	if err := w.guest.ReinstallDefinition(w.ctx, w.cadmin, name, 3*within); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // Deleting the definition of NodePools deletes them all: nothing is launched, and nodes go. They come back with it.
 func TestX11_DeletingTheDefinitionOfNodePoolsEndsAllPools(t *testing.T) {
 	w, pool := guarded(t)
-	w.throughDefinition("nodepools.karpenter.sh")
+	w.reinstalled("nodepools.karpenter.sh")
 	w.eventuallyIn(6*within, "the NodePool to be written again", func() (bool, string) {
 		now := w.get(nodePoolKind, "x11")
 		return now != nil && now.GetUID() != pool.GetUID(), "not yet"
@@ -138,7 +145,7 @@ func TestX11_DeletingTheDefinitionOfNodePoolsEndsAllPools(t *testing.T) {
 // Deleting the definition of the wrappers deletes the pools, too; it does not set them free.
 func TestX11_DeletingTheDefinitionOfWrappersEndsTheirPools(t *testing.T) {
 	w, _ := guarded(t)
-	w.throughDefinition("openshiftnodepools." + group)
+	w.reinstalled("openshiftnodepools." + group)
 	w.eventuallyIn(6*within, "the NodePool to go", func() (bool, string) {
 		return w.get(nodePoolKind, "x11") == nil,
 			"it is still there"
@@ -147,26 +154,4 @@ func TestX11_DeletingTheDefinitionOfWrappersEndsTheirPools(t *testing.T) {
 	w.eventuallyIn(6*within, "new wrappers to be served",
 		func() (bool, string) { return w.get(nodePoolKind, "x11-after") != nil, "not yet" })
 	w.merged("x11-after", in(instanceType, "a", "b"), in(instanceType, "b"))
-}
-
-// throughDefinition deletes a definition, waits for its end, and installs it again.
-func (w *world) throughDefinition(name string) {
-	w.t.Helper()
-	crd := newObject(crdKind, "", name, nil)
-	if err := w.cadmin.Get(w.ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
-		w.t.Fatal(err)
-	}
-	w.remove(w.cadmin, crd)
-	back := newObject(crdKind, "", name, crd.Object["spec"].(object))
-	w.eventuallyIn(3*within, "the definition to go", func() (bool, string) {
-		now := &unstructured.Unstructured{}
-		now.SetGroupVersionKind(crdKind)
-		err := w.cadmin.Get(w.ctx, client.ObjectKeyFromObject(crd), now)
-		return client.IgnoreNotFound(err) == nil && err != nil, show(field(now, "status", "conditions"))
-	})
-	w.put(w.cadmin, back)
-	w.eventually("the definition to be served", func() (bool, string) {
-		output, err := w.guest.Kubectl(w.ctx, "", "get", name)
-		return err == nil, output
-	})
 }
