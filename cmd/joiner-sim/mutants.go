@@ -170,6 +170,9 @@ func (m mutant) hunt(o options, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if slices.Contains(m.by, "story") && len(stories) == 0 {
+		return "", fmt.Errorf("no stories beside %s, and only a story catches it", o.mutants)
+	}
 	for _, story := range stories { // bugs that were found once are found again at once
 		output, err := exec.Command(binary, "-file", story).CombinedOutput()
 		if check := violated(string(output)); err != nil && slices.Contains(m.by, check) {

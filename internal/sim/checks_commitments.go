@@ -46,13 +46,14 @@ func (s *Script) hasVerb(verbs ...string) bool {
 
 // standOf returns the stand of a claim.
 func (w *World) standOf(claim *karpenterv1.NodeClaim) *stand {
-	s := &stand{uid: claim.UID, pool: poolName(claim), spot: true, demand: true, types: cloud.Types(),
-		going: claim.DeletionTimestamp != nil || chosen(claim)}
+	s := &stand{uid: claim.UID, pool: poolName(claim), spot: true, demand: true, reserved: true,
+		types: cloud.Types(), going: claim.DeletionTimestamp != nil || chosen(claim)}
 	narrow := func(key requirement.Key, values []string) {
 		switch key {
 		case catalog.LabelCapacityType:
-			s.spot, s.demand = s.spot && slices.Contains(values, catalog.Spot), s.demand &&
-				slices.Contains(values, catalog.OnDemand)
+			s.spot = s.spot && slices.Contains(values, catalog.Spot)
+			s.demand = s.demand && slices.Contains(values, catalog.OnDemand)
+			s.reserved = s.reserved && slices.Contains(values, catalog.Reserved)
 		case catalog.LabelInstanceType:
 			s.types = values
 		case catalog.LabelZone:
@@ -119,9 +120,9 @@ func (w *World) afterStep(p *process) {
 // checkOnDemand is K-55: in pools without a spot ratio, on-demand nodes are launched only if a commitment has enough
 // left for them. It skips scripts in which markets run out: on-demand may be all there is. A pool that plans on a
 // commitment does not foresee what a later pool buys on demand for its spot ratio (docs/known-gaps.md); that does not
-// count.
+// count. A node that may come to run in a reservation is planned for that.
 func (w *World) checkOnDemand(p *process, now map[types.UID]*stand, made *stand, name string) {
-	if made.spot || w.script.hasVerb("run-out", "interrupt") || w.asksForShare(made.pool) {
+	if made.spot || made.reserved || w.script.hasVerb("run-out", "interrupt") || w.asksForShare(made.pool) {
 		return
 	}
 	for _, span := range p.line.replica.committedSince(p.since) {
@@ -152,7 +153,7 @@ func (w *World) checkOnDemand(p *process, now map[types.UID]*stand, made *stand,
 
 // onlyOn reports whether that commitment of a list certainly covers something, and no other one can.
 func onlyOn(span committedSpan, s *stand, at int) bool {
-	if s.spot {
+	if s.spot || s.reserved {
 		return false
 	}
 	for i, line := range span.lines {
@@ -175,7 +176,7 @@ func (w *World) asksForShare(pool string) bool {
 // steps that could not launch their whole plan, sold-out on-demand offerings, and limits that leave room for fewer
 // nodes than pods wait. There, larger nodes may take more pods.
 func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, name string) {
-	if !made.spot || !w.carriedOut(p) || w.crowded(p, made.pool) {
+	if !made.spot || made.reserved || !w.carriedOut(p) || w.crowded(p, made.pool) {
 		return
 	}
 	spans := p.line.replica.committedSince(p.since)
@@ -263,7 +264,7 @@ func (s *stand) priceOr0() float64 {
 
 // mayDraw reports whether something may count against a commitment.
 func mayDraw(line *commitmentLine, s *stand) bool {
-	if s == nil || s.spot {
+	if s == nil || s.spot || !s.demand {
 		return false
 	}
 	_, some := line.covers(s)

@@ -168,12 +168,13 @@ func (g *generator) commitments() {
 
 // stand is a claim or a node, with the offerings that it may get.
 type stand struct {
-	uid          types.UID // of the claim
-	pool         string
-	spot, demand bool     // the capacity types that it may have
-	types        []string // the types that it may have; empty if nothing says
-	zones        []string
-	going        bool
+	uid  types.UID // of the claim
+	pool string
+	// the capacity types that it may have
+	spot, demand, reserved bool
+	types                  []string // the types that it may have; empty if nothing says
+	zones                  []string
+	going                  bool
 }
 
 // price returns the highest on-demand price of the types.

@@ -38,7 +38,8 @@ var forms = map[string]string{
 	"other-node":  "NAME pool=TEXT bare lost early booting silent expired drifted marked",
 	"other-touch": "node|claim|pool N", "pause": "TIME", "pause-pool": "NAME TEXT", "pool": "NAME" + poolForm,
 	"protect-pod": "N TEXT", "relabel": "N NAME", "relabel-node": "N NAME", "relist": "KIND TIME",
-	"remake": "NAME" + poolForm, "replicas": "NAME N", "require": "NAME TEXT", "run-out": "N", "scale": "NAME N",
+	"reserve": "TYPE ZONE N",
+	"remake":  "NAME" + poolForm, "replicas": "NAME N", "require": "NAME TEXT", "run-out": "N", "scale": "NAME N",
 	"second": "TIME",
 	"see": "claims=TEXT machines=N waiting=N silent=N reboots=N launches=N spared=N" +
 		" nodes=TEXT",
@@ -115,7 +116,7 @@ func fitsKind(word, kind string) bool {
 		_, err = time.ParseDuration(word)
 	case "AMOUNT":
 		_, err = resource.ParseQuantity(word)
-	case "", "NAME", "TEXT", "KIND":
+	case "", "NAME", "TEXT", "KIND", "TYPE", "ZONE":
 		return kind == "" || word != ""
 	default:
 		return slices.Contains(strings.Split(kind, "|"), word)

@@ -43,6 +43,7 @@ func Generate(seed uint64) Script {
 	g.ailments()
 	g.commitments()
 	g.attachments()
+	g.reservations()
 	sortActions(s.Actions)
 	return s
 }

@@ -58,6 +58,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, sickVerbs())
 	maps.Copy(all, commitmentVerbs())
 	maps.Copy(all, attachVerbs())
+	maps.Copy(all, reserveVerbs())
 	maps.Copy(all, requestVerbs())
 	return all
 }

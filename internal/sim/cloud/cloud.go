@@ -73,9 +73,12 @@ type Cloud struct {
 	config   Config
 	machines []*Machine // all that ever were, by number
 	byClaim  map[string]*Machine
-	out      Market // what has run out
-	known    [4]time.Time
-	marked   [4]time.Time // until when a market is unavailable because machines of it were taken away
+	reserved []Reservation
+	// inventories has what was on sale with reservations, by description.
+	inventories map[string]kwok.Inventory
+	out         Market // what has run out
+	known       [4]time.Time
+	marked      [4]time.Time // until when a market is unavailable because machines of it were taken away
 }
 
 // New returns a cloud without machines.
@@ -92,7 +95,7 @@ func New(config Config) *Cloud {
 	if config.Rebooted == nil {
 		config.Rebooted = func(*Machine) {}
 	}
-	return &Cloud{config: config, byClaim: map[string]*Machine{}}
+	return &Cloud{config: config, byClaim: map[string]*Machine{}, inventories: map[string]kwok.Inventory{}}
 }
 
 // RunOut sets the markets that have no capacity.
@@ -133,7 +136,11 @@ func (c *Cloud) Interrupt(m *Machine, gone time.Time) {
 
 // choose returns the provider that chooses offerings outside of the sold-out markets.
 func (c *Cloud) choose(out Market, taken *scratch) (*kwok.Provider, error) {
-	return kwok.New(kwok.Config{Cluster: taken, Inventory: c.config.Offers.without[out], Now: c.config.Now})
+	sold, err := c.inventory(out)
+	if err != nil {
+		return nil, err
+	}
+	return kwok.New(kwok.Config{Cluster: taken, Inventory: sold, Now: c.config.Now})
 }
 
 // Catalog is provider.Provider's Catalog.

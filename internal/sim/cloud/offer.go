@@ -44,6 +44,7 @@ func (m Market) String() string {
 // process share them.
 type Offers struct {
 	without [AllMarkets + 1]kwok.Inventory
+	disks   int // that machines state, or NothingStated
 }
 
 // NothingStated means that the number of disks that machines attach is not stated.
@@ -51,9 +52,9 @@ const NothingStated = -1
 
 // NewOffers returns five small types in four markets, which state that they attach this number of disks.
 func NewOffers(disks int) (*Offers, error) {
-	var offers Offers
+	offers := Offers{disks: disks}
 	for out := range offers.without {
-		inventory, err := kwok.ParseInventory([]byte(describe(Market(out), disks)))
+		inventory, err := kwok.ParseInventory([]byte(describe(Market(out), disks, nil)))
 		if err != nil {
 			return nil, fmt.Errorf("reading the simulated cloud's types: %w", err)
 		}
@@ -95,8 +96,17 @@ func Types() []string {
 	return names
 }
 
-// describe returns the types as an instance types file, in which sold-out markets are unavailable.
-func describe(out Market, disks int) string {
+// lot is a reservation, and whether it has room.
+type lot struct {
+	Reservation
+	sold bool
+}
+
+// reservedPart divides the full price of a type to get its price in a reservation, as the provider for EC2 does.
+const reservedPart = 1000
+
+// describe returns the types as an instance types file, in which sold-out markets are unavailable. lots are by type.
+func describe(out Market, disks int, lots map[string][]lot) string {
 	var types []string
 	stated := ""
 	if disks != NothingStated {
@@ -113,6 +123,13 @@ func describe(out Market, disks int) string {
 				{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [%q]},
 				{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [%q]}]}`, price, out&(1<<i) == 0,
 				market[1], market[0]))
+		}
+		for _, each := range lots[kind.name] {
+			offerings = append(offerings, fmt.Sprintf(`{"Price": %g, "Available": %t, "ReservationCapacity": %d,
+				"Requirements": [
+				{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [%q]},
+				{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [%q]}]}`,
+				kind.fullPrice/reservedPart, each.sold, each.Count, catalog.Reserved, each.Zone))
 		}
 		types = append(types, fmt.Sprintf(`{"name": %q, "architecture": "amd64", "operatingSystems": ["linux"],
 			"resources": {"cpu": "%d", "memory": "%dGi", "pods": "%d", "ephemeral-storage": "20Gi"%s}, "offerings": [%s]}`,
