@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -86,9 +87,14 @@ func (g *generator) reservations() {
 }
 
 // reservedIdle finds a node that could run in a reservation and does not (D-04). The reservation has room for the same
-// type in the same zone, so whatever runs on the node also runs there, for a thousandth of the price.
+// type in the same zone, so whatever runs on the node also runs there, for a thousandth of the price. It skips scripts
+// in which nodes of some pools cost more than their machines: the pool's weight may ask for the dearer nodes.
 func (w *World) reservedIdle() string {
-	if w.simulated == nil || w.script.hasVerb(verbCommitment) {
+	dearer := slices.ContainsFunc(w.script.Actions, func(a Action) bool {
+		_, stated := arguments(a.Args).value("overhead")
+		return stated
+	})
+	if w.simulated == nil || dearer || w.script.hasVerb(verbCommitment) {
 		return ""
 	}
 	problem := ""
