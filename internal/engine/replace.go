@@ -32,6 +32,7 @@ func (d *disruption) replaceAll(candidates []*cluster.Node) {
 		d.replaceIn(d.promising(own))
 	}
 	d.far = false
+	d.fillReservations(candidates)
 }
 
 // atBest is for nodes of which no fresh plan tells more. Their cost must be above the lower bound for their pods by
@@ -41,8 +42,7 @@ const atBest = 4
 
 // promising returns the nodes, as they are in the future, whose replacement might save enough. First come those that
 // cost most beyond what a fresh plan pays for their pods; of equals, those that could save most, then those that cost
-// least to disrupt. Nodes on which a pod is ending wait: a workload that shrinks takes many pods one after another,
-// and what is launched for the others is not needed a moment later. So do nodes that have just replaced others.
+// least to disrupt.
 func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 	type rank struct {
 		saving resources.Money // at most
@@ -51,10 +51,7 @@ func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 	ranks := map[*cluster.Node]rank{}
 	var list []*cluster.Node
 	for _, node := range nodes {
-		if node = d.now(node); node.ReplaceableAt() > d.terms.Now {
-			continue
-		}
-		if !slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return p.Terminating && !p.Fixed }) {
+		if node = d.now(node); d.settled(node) {
 			cost, _ := DisruptionCost(node)
 			ranks[node] = rank{d.cost(node) - d.floorOf(node), cost}
 			list = append(list, node)
@@ -124,6 +121,11 @@ func (d *disruption) within(group []*cluster.Node) []*cluster.Node {
 
 // replace chooses the group if what its pods need can be launched for enough less; false when not.
 func (d *disruption) replace(group []*cluster.Node) bool {
+	return d.replaceBy(group, func([]plan.Launch) bool { return true })
+}
+
+// replaceBy is replace, if the launches are as wanted.
+func (d *disruption) replaceBy(group []*cluster.Node, wanted func([]plan.Launch) bool) bool {
 	price := d.cost(group...)
 	launches, found := d.replacement(group, price-d.minSaving(price, len(group)))
 	if !found {
@@ -131,7 +133,8 @@ func (d *disruption) replace(group []*cluster.Node) bool {
 	}
 	group, launches = d.keepSame(group, launches)
 	before, after := d.cost(group...), d.costOfLaunches(launches)
-	if onlyMore(d.future, group, before, launches) || !d.worthIt(group, before-after) || d.feeds(launches) ||
+	if !wanted(launches) || onlyMore(d.future, group, before, launches) ||
+		!d.worthIt(group, before-after) || d.feeds(launches) ||
 		!d.keepsFloors(group, launches) || !d.keepsMix(group, launches) ||
 		len(launches) == 0 && !d.savesAsScheduled(group, d.future.Without(group...)) ||
 		!d.roomStays(d.future.Without(group...).With(virtuals(d.future, launches, newLast))) {
@@ -171,7 +174,7 @@ func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, 
 		return true
 	}
 	pool := d.future.Pool(l.Pool)
-	spot := l.Cheapest.CapacityType == catalog.Spot
+	spot := onSpot(*l)
 	if spot {
 		l.Requirements = l.Requirements.With(requirement.OneOf(catalog.LabelCapacityType, catalog.Spot))
 		l.CapacityTypes = []string{catalog.Spot}

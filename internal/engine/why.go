@@ -5,9 +5,11 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // Standing is how a node stands: it goes, or it stays for a cause (U-04).
@@ -289,7 +291,7 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 	case saving <= 0:
 		found.Cause, found.Text = cause.NothingCheaper,
 			fmt.Sprintf("its pods would cost $%s/h elsewhere, and the node costs $%s/h%s", needs, price, beside)
-	case capacityType(node) == "spot" && !terms.SpotToSpot:
+	case capacityType(node) == catalog.Spot && !terms.SpotToSpot && slices.ContainsFunc(moved.Launches, onSpot):
 		found.Cause, found.Text = cause.SpotToSpotOff,
 			fmt.Sprintf(
 				"its pods would cost $%s/h less on another spot node%s, and a spot node is not replaced by a spot node",
@@ -309,11 +311,30 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 		found.Cause, found.Text = cause.WaitingPodsFirst,
 			"pods are waiting that no NodePool may launch a node for: nothing is replaced to save money meanwhile"
 	default:
-		found.Cause, found.Text = cause.OthersFirst,
-			fmt.Sprintf("replacing it would save $%s/h%s, and other nodes go first", saving, beside)
+		code, why := future.whyHeld(node, moved.Launches, saving)
+		found.Cause, found.Text = code, fmt.Sprintf("replacing it would save $%s/h%s, and %s", saving, beside, why)
 	}
 	return found
 }
+
+// whyHeld says what keeps a node whose replacement would save enough.
+func (d *disruption) whyHeld(node *cluster.Node, launches []plan.Launch,
+	saving resources.Money) (code cause.Code, why string) {
+	group, pool := []*cluster.Node{node}, d.base.Pool(node.Pool)
+	switch {
+	case pool != nil && !d.worthIt(group, saving):
+		return cause.SavingTooSmall, "that is too little for the pods that would move: NodePool " + node.Pool +
+			" is Balanced"
+	case !d.keepsMix(group, launches):
+		return cause.SpotRatio, "a NodePool would have more spot nodes than its spot ratio allows"
+	case !d.roomStays(d.future.Without(d.now(node)).With(virtuals(d.future, launches, newLast))):
+		return cause.KeepsRoom, "room for a CapacityBuffer or a NodePool's headroom might be lost: pods need not go " +
+			"where they are planned"
+	}
+	return cause.OthersFirst, "other nodes go first"
+}
+
+func onSpot(l plan.Launch) bool { return l.Cheapest.CapacityType == catalog.Spot }
 
 func ref(pod *cluster.Pod) plan.PodRef {
 	return plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}

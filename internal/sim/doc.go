@@ -18,7 +18,7 @@
 //	late.go      requests that land after their caller gave them up
 //	limits.go    hard limits: what users do to them, and what must hold
 //	keeps.go     what pools keep; commitments.go what is paid for, checks_commitments.go what must hold of it
-//	reserved.go  capacity reservations
+//	reserved.go  capacity reservations, and that they are used
 //	volumes.go   disks of pods; attach.go how many a node attaches
 //	users.go     what the lines of a script do; machines.go those about machines
 //	checks.go    what must hold at every instant (docs/invariants.md)

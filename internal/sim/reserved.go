@@ -88,13 +88,15 @@ func (g *generator) reservations() {
 
 // reservedIdle finds a node that could run in a reservation and does not (D-04). The reservation has room for the same
 // type in the same zone, so whatever runs on the node also runs there, for a thousandth of the price. It skips scripts
-// in which nodes of some pools cost more than their machines: the pool's weight may ask for the dearer nodes.
+// in which nodes of some pools cost more than their machines: the pool's weight may ask for the dearer nodes. It also
+// skips those with CapacityBuffers or headroom, whose room pods that move might take (K-40).
 func (w *World) reservedIdle() string {
-	dearer := slices.ContainsFunc(w.script.Actions, func(a Action) bool {
-		_, stated := arguments(a.Args).value("overhead")
-		return stated
+	kept := slices.ContainsFunc(w.script.Actions, func(a Action) bool {
+		_, overhead := arguments(a.Args).value("overhead")
+		_, headroom := arguments(a.Args).value("headroom")
+		return overhead || headroom
 	})
-	if w.simulated == nil || dearer || w.script.hasVerb(verbCommitment) {
+	if w.simulated == nil || kept || w.script.hasVerb(verbCommitment, "buffer") {
 		return ""
 	}
 	problem := ""

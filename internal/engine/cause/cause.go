@@ -173,6 +173,8 @@ const (
 	ConsolidationOff Code = "ConsolidationOff"
 	// QuietTime: pods came or went a moment ago.
 	QuietTime Code = "QuietTime"
+	// SpotRatio: its NodePool, or another one, would have more spot nodes than it allows.
+	SpotRatio Code = "SpotRatio"
 	// PriceUnknown: nobody knows what the node costs.
 	PriceUnknown Code = "PriceUnknown"
 	// PodFitsNowhereElse: a pod of the node would find no place.
@@ -203,7 +205,7 @@ func StayingCodes() []Code {
 		PodDisruptionBudget, IsReplacement, ReplacementOnTheWay, Draining, PodsComing, KeepsRoom, Paused, PoolHeld,
 		BackingOff, BudgetClosed, BudgetUsedUp,
 		StaticPoolNode, MinNodes, ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper,
-		SavingTooSmall, JustReplaced, SpotToSpotOff, WaitingPodsFirst, OthersFirst,
+		SavingTooSmall, JustReplaced, SpotToSpotOff, SpotRatio, WaitingPodsFirst, OthersFirst,
 	}
 }
 

@@ -130,6 +130,33 @@ func UsedUp(snapshot *cluster.Snapshot) func(*cluster.Pool, *cluster.Node) bool 
 	}
 }
 
+// Vacancy is a reservation with free places.
+type Vacancy struct {
+	Left int // places that no node holds, nor will or may take
+	room resources.Vector
+}
+
+// Takes reports whether what runs on a node fits on a machine of the reservation.
+func (v Vacancy) Takes(node *cluster.Node) bool { return node.Used.Fits(v.room) }
+
+// Vacancies returns the reservations with free places, those of the first pools and of the cheapest offers first.
+func Vacancies(snapshot *cluster.Snapshot) []Vacancy {
+	left := newReservations(snapshot)
+	var list []Vacancy
+	for _, p := range snapshot.Pools {
+		if len(left) == 0 || p.Catalog == nil || p.Static || p.Blocked != "" {
+			continue
+		}
+		for _, o := range p.Catalog.Offers {
+			if labels := o.Labels.String(); o.Reservation > 0 && o.Available && left[labels] > 0 {
+				list = append(list, Vacancy{left[labels], p.Catalog.Types[o.Type].Allocatable})
+				delete(left, labels)
+			}
+		}
+	}
+	return list
+}
+
 // mayHold reports whether the node is, or may end up, in a reservation. A label that it should have and lacks proves
 // nothing, unless every node of ours has that label.
 func mayHold(node *cluster.Node, o catalog.Offer) bool {
