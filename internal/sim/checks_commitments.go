@@ -120,7 +120,8 @@ func (w *World) afterStep(p *process) {
 // checkOnDemand is K-55: in pools without a spot ratio, on-demand nodes are launched only if a commitment has enough
 // left for them. It skips scripts in which markets run out: on-demand may be all there is. A pool that plans on a
 // commitment does not foresee what a later pool buys on demand for its spot ratio (docs/known-gaps.md); that does not
-// count. A node that may come to run in a reservation is planned for that.
+// count. A node that may come to run in a reservation is planned for that. One that is dearer than a commitment gets
+// only what others leave of it.
 func (w *World) checkOnDemand(p *process, now map[types.UID]*stand, made *stand, name string) {
 	if made.spot || made.reserved || w.script.hasVerb("run-out", "interrupt") || w.asksForShare(made.pool) {
 		return
@@ -134,7 +135,9 @@ func (w *World) checkOnDemand(p *process, now map[types.UID]*stand, made *stand,
 			for uid, known := range p.stands {
 				if after := now[uid]; !known.going && after != nil && !after.going && onlyOn(span, known, i) &&
 					onlyOn(span, after, i) {
-					used += takes(c, min(known.price(), after.price()))
+					if own := takes(c, min(known.price(), after.price())); own <= amount(c)+cent {
+						used += own
+					}
 				}
 			}
 			for _, claim := range p.created {

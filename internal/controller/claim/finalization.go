@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -64,7 +65,7 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 		if err := c.keepMarks(ctx, w); err != nil { // without our finalizer it would go undrained
 			return reconcile.Result{}, err
 		}
-		return reconcile.Result{RequeueAfter: w.again}, c.deleteNode(ctx, node)
+		return reconcile.Result{RequeueAfter: w.again}, c.deleteNode(ctx, w.node)
 	}
 	if !gone {
 		gone, err = c.endInstance(ctx, w)
@@ -156,15 +157,40 @@ func (c *Controller) lateNode(ctx context.Context, claim *karpenterv1.NodeClaim)
 	return nil, nil
 }
 
+// deleteNode deletes a node that has our finalizer; nil is one that is gone. If it has changed since it was read, the
+// finalizer may be off, and the node would go undrained. Then the API server is asked.
 func (c *Controller) deleteNode(ctx context.Context, node *corev1.Node) error {
-	if node.DeletionTimestamp != nil {
+	if node == nil || node.DeletionTimestamp != nil {
 		return nil
 	}
-	err := c.config.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID})
+	err := c.deleteUnchanged(ctx, node)
+	if apierrors.IsConflict(err) {
+		var now corev1.Node
+		if err = c.config.Live.Get(ctx, client.ObjectKeyFromObject(node), &now); err == nil &&
+			now.UID == node.UID && now.DeletionTimestamp == nil {
+			err = c.deleteHeld(ctx, &now)
+		}
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting node %s: %w", node.Name, err)
 	}
 	return nil
+}
+
+// deleteHeld puts our finalizer onto a node, if that is off, and deletes it.
+func (c *Controller) deleteHeld(ctx context.Context, node *corev1.Node) error {
+	before := node.DeepCopy()
+	if controllerutil.AddFinalizer(node, karpenterv1.TerminationFinalizer) {
+		if err := c.config.Client.Patch(ctx, node, patch.Node(before, node)); err != nil {
+			return err
+		}
+	}
+	return c.deleteUnchanged(ctx, node)
+}
+
+func (c *Controller) deleteUnchanged(ctx context.Context, node *corev1.Node) error {
+	return c.config.Client.Delete(ctx, node,
+		client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
 }
 
 // findInstance looks by the claim's UID for the instance of a claim that names none: it was deleted during its launch,

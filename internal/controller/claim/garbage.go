@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -149,8 +150,15 @@ func (g *Collector) endOrphan(ctx context.Context, cloud provider.Provider, inst
 			if err := g.config.Client.Patch(ctx, held, patch.Node(node, held)); err != nil {
 				return client.IgnoreNotFound(err)
 			}
+			node = held
 		}
-		return client.IgnoreNotFound(g.config.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}))
+		// It may have changed since it was read, and lack our finalizer: the next round looks again.
+		err := g.config.Client.Delete(ctx, node,
+			client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
+		if apierrors.IsConflict(err) {
+			return nil
+		}
+		return client.IgnoreNotFound(err)
 	}
 	g.config.Log.Info("ending an instance without a NodeClaim", "providerID", instance.ProviderID, "claim",
 		instance.ClaimName)

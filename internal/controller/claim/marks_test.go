@@ -124,6 +124,42 @@ func TestATaintOfNoRebootGoes(t *testing.T) {
 	}
 }
 
+// P-40: the cache still shows our finalizer on a node that has lost it. The node is deleted only as the API server has
+// it, and gets the finalizer before. What else has changed there does not hold its deletion up.
+func TestANodeIsNotDeletedByAnOldPicture(t *testing.T) {
+	t.Parallel()
+	for _, finalizer := range []bool{true, false} {
+		r := initialized(t, false)
+		old := r.node(t)
+		if finalizer {
+			now := r.node(t)
+			now.Labels["team"] = "shop"
+			r.put(t, now)
+		} else {
+			strip(t, r, "finalizer")
+		}
+		r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+			List: func(ctx context.Context, server client.WithWatch, list client.ObjectList,
+				options ...client.ListOption) error {
+				if nodes, is := list.(*corev1.NodeList); is {
+					nodes.Items = []corev1.Node{*old.DeepCopy()}
+					return nil
+				}
+				return server.List(ctx, list, options...)
+			}})
+		r.step = claim.New(r.config)
+		if err := r.server.Delete(t.Context(), r.claim(t)); err != nil {
+			t.Fatal(err)
+		}
+		r.reconcile(t)
+		if node := r.node(t); node.DeletionTimestamp == nil ||
+			!slices.Contains(node.Finalizers, karpenterv1.TerminationFinalizer) {
+			t.Errorf("the finalizer stayed: %t; the node is %+v, want it there with our finalizer, being deleted",
+				finalizer, node)
+		}
+	}
+}
+
 // P-30: somebody deletes the Node past our finalizer, and the machine runs. The claim says so; a kubelet that joins
 // again in time makes it ready again. Otherwise the claim is given up, since nobody else would end the machine.
 func TestAClaimWhoseNodeIsGoneIsGivenUp(t *testing.T) {
