@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
@@ -60,7 +62,7 @@ func (d *disruption) isFar(excess map[*cluster.Node]resources.Money) bool {
 // that cost too much.
 func (d *disruption) emptyFor(nodes []*cluster.Node) (s *cluster.Snapshot, on map[string]*cluster.Node) {
 	parts := cluster.Snapshot{Version: d.base.Version, Names: d.base.Names, Daemons: d.base.Daemons,
-		Namespaces: d.base.Namespaces, Commitments: d.uncommitted(nodes)}
+		Namespaces: d.base.Namespaces, Commitments: d.uncommitted(nodes), Reserving: d.others(nodes)}
 	for _, pool := range d.base.Pools {
 		own := *pool
 		own.Limits, own.Used, own.FreeSlots, own.PriceTolerance = limit.Unlimited(), limit.Usage{}, nil, 0
@@ -78,6 +80,22 @@ func (d *disruption) emptyFor(nodes []*cluster.Node) (s *cluster.Snapshot, on ma
 		}
 	}
 	return cluster.New(parts), on
+}
+
+// others returns the nodes beside these, and those that were chosen before: what they hold of reservations is not
+// free.
+func (d *disruption) others(nodes []*cluster.Node) []*cluster.Node {
+	these := make(map[*cluster.Node]bool, len(nodes))
+	for _, node := range nodes {
+		these[node] = true
+	}
+	left := slices.Clone(d.future.Reserving)
+	for _, node := range d.future.Nodes {
+		if !these[node] {
+			left = append(left, node)
+		}
+	}
+	return left
 }
 
 // paidFor returns, by UID, what a plan pays for each pending pod of s: its part of the price of its node, by its
