@@ -139,7 +139,7 @@ type Vacancy struct {
 // Takes reports whether what runs on a node fits on a machine of the reservation.
 func (v Vacancy) Takes(node *cluster.Node) bool { return node.Used.Fits(v.room) }
 
-// Vacancies returns the reservations with free places, those of the first pools and of the cheapest offers first.
+// Vacancies returns the reservations with free places that some pool may use, in the order of pools and offers.
 func Vacancies(snapshot *cluster.Snapshot) []Vacancy {
 	left := newReservations(snapshot)
 	var list []Vacancy
@@ -147,14 +147,27 @@ func Vacancies(snapshot *cluster.Snapshot) []Vacancy {
 		if len(left) == 0 || p.Catalog == nil || p.Static || p.Blocked != "" {
 			continue
 		}
-		for _, o := range p.Catalog.Offers {
-			if labels := o.Labels.String(); o.Reservation > 0 && o.Available && left[labels] > 0 {
+		for i := range reservedOf(p).And(p.Catalog.Available).All() {
+			o := p.Catalog.Offers[i]
+			if labels := o.Labels.String(); left[labels] > 0 {
 				list = append(list, Vacancy{left[labels], p.Catalog.Types[o.Type].Allocatable})
 				delete(left, labels)
 			}
 		}
 	}
 	return list
+}
+
+// reservedOf returns the reservations that a pool may use, whether they have room or not.
+func reservedOf(p *cluster.Pool) catalog.Bits {
+	reserved := catalog.NewBits(len(p.Catalog.Offers))
+	for i, o := range p.Catalog.Offers {
+		if o.Reservation > 0 {
+			reserved.Add(i)
+		}
+	}
+	p.Catalog.Narrow(reserved, p.Requirements)
+	return reserved
 }
 
 // mayHold reports whether the node is, or may end up, in a reservation. A label that it should have and lacks proves
@@ -209,14 +222,7 @@ func (p *pool) openReservations(left reservations) {
 		return
 	}
 	p.reservations = left
-	reserved := catalog.NewBits(len(p.Catalog.Offers))
-	for i, o := range p.Catalog.Offers {
-		if o.Reservation > 0 {
-			reserved.Add(i)
-		}
-	}
-	p.Catalog.Narrow(reserved, p.Requirements)
-	if !reserved.Empty() {
+	if reserved := reservedOf(p.Pool); !reserved.Empty() {
 		p.reserved = reserved
 		p.dropUsedUp(p.offers)
 	}
