@@ -84,6 +84,9 @@ func (r *replica) stands() map[types.UID]*stand {
 		if condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRegistered) {
 			node := r.cache.Peek(&corev1.Node{}, client.ObjectKey{Name: claim.Status.NodeName})
 			s.going = s.going || node == nil || node.GetDeletionTimestamp() != nil
+			// After the end of a reservation the label of the node changes a moment after that of the claim.
+			s.reserved = s.reserved || node != nil &&
+				node.GetLabels()[karpenterv1.CapacityTypeLabelKey] == catalog.Reserved
 		}
 		known[claim.UID] = s
 	})
