@@ -170,9 +170,12 @@ func TestTheNodeOfAnOrphanIsDrainedFirst(t *testing.T) {
 			Delete: func(_ context.Context, _ client.WithWatch, o client.Object,
 				options ...client.DeleteOption) error {
 				var asked client.DeleteOptions
+				now := r.node(t)
 				if asked.ApplyOptions(options); asked.Preconditions == nil || asked.Preconditions.UID == nil ||
-					*asked.Preconditions.UID != "n1" {
-					t.Errorf("%s: preconditions %+v, want the UID of the node", name, asked.Preconditions)
+					*asked.Preconditions.UID != "n1" || asked.Preconditions.ResourceVersion == nil ||
+					*asked.Preconditions.ResourceVersion != now.ResourceVersion {
+					t.Errorf("%s: preconditions %+v, want the UID and the version of the node as it is", name,
+						asked.Preconditions)
 				}
 				deleted = append(deleted, o.GetName())
 				return nil
