@@ -62,7 +62,7 @@ func (d *disruption) isFar(excess map[*cluster.Node]resources.Money) bool {
 // that cost too much.
 func (d *disruption) emptyFor(nodes []*cluster.Node) (s *cluster.Snapshot, on map[string]*cluster.Node) {
 	parts := cluster.Snapshot{Version: d.base.Version, Names: d.base.Names, Daemons: d.base.Daemons,
-		Namespaces: d.base.Namespaces, Commitments: d.uncommitted(nodes), Reserving: d.others(nodes)}
+		Namespaces: d.base.Namespaces, Commitments: d.uncommitted(nodes), Reserving: d.holders(nodes)}
 	for _, pool := range d.base.Pools {
 		own := *pool
 		own.Limits, own.Used, own.FreeSlots, own.PriceTolerance = limit.Unlimited(), limit.Usage{}, nil, 0
@@ -82,20 +82,15 @@ func (d *disruption) emptyFor(nodes []*cluster.Node) (s *cluster.Snapshot, on ma
 	return cluster.New(parts), on
 }
 
-// others returns the nodes beside these, and those that were chosen before: what they hold of reservations is not
-// free.
-func (d *disruption) others(nodes []*cluster.Node) []*cluster.Node {
-	these := make(map[*cluster.Node]bool, len(nodes))
-	for _, node := range nodes {
-		these[node] = true
-	}
-	left := slices.Clone(d.future.Reserving)
+// holders returns the nodes beside these that hold reservations or may come to, and those that were chosen before.
+func (d *disruption) holders(nodes []*cluster.Node) []*cluster.Node {
+	list := slices.Clone(d.future.Reserving)
 	for _, node := range d.future.Nodes {
-		if !these[node] {
-			left = append(left, node)
+		if node.MayBeReserved() && !slices.Contains(nodes, node) {
+			list = append(list, node)
 		}
 	}
-	return left
+	return list
 }
 
 // paidFor returns, by UID, what a plan pays for each pending pod of s: its part of the price of its node, by its

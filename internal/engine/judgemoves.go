@@ -41,7 +41,7 @@ func movesOf(s *cluster.Snapshot, intents []Intent) []*move {
 		list = append(list, m)
 	}
 	for _, node := range s.Nodes {
-		if node.Deleting || node.Disrupting && !node.Rebooting {
+		if node.Leaves() {
 			continue // it will not be there: as good as none
 		}
 		var whole *move

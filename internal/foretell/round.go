@@ -59,7 +59,7 @@ func (s *Stage) prepare() (changed bool) {
 	}
 	s.judge()
 	for _, node := range s.Snapshot().Nodes {
-		if claim := s.claims[node.Claim]; node.Disrupting && !node.Rebooting && !node.Deleting && claim != nil {
+		if claim := s.claims[node.Claim]; node.Leaves() && !node.Deleting && claim != nil {
 			intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
 			s.choose(node, plan.DisruptionReason(intent.Reason), "it was chosen before")
 			changed = true

@@ -109,7 +109,7 @@ func (b *builder) count(n *Node, node *cluster.Node) {
 	}
 	pool.nodes++
 	switch {
-	case node.Deleting || node.Disrupting && !node.Rebooting:
+	case node.Leaves():
 		pool.leaving++
 	case !node.Initialized:
 		pool.onTheWay++

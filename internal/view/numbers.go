@@ -215,7 +215,7 @@ func StateOf(node *cluster.Node) NodeState {
 		return NodeUnmanaged
 	case node.Deleting:
 		return NodeDraining
-	case node.Disrupting && !node.Rebooting:
+	case node.Leaves():
 		return NodeChosen
 	case !node.Launched && !node.Registered && !node.Initialized:
 		return NodeLaunching

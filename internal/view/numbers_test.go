@@ -117,3 +117,19 @@ func BenchmarkNumbers(b *testing.B) {
 		view.NumbersOf(s, p)
 	}
 }
+
+// K-49: a node that reboots is not ready, and was not chosen to go.
+func TestK49_ARebootingNodeIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := scripted(t, `
+type m cpu=4 mem=16Gi zones=a od=0.2
+pool default
+node n1  type=m zone=a pool=default rebooting
+node n2  type=m zone=a pool=default disrupting
+`)
+	for i, want := range []view.NodeState{view.NodeNotReady, view.NodeChosen} {
+		if got := view.StateOf(s.Nodes[i]); got != want || s.Nodes[i].Leaves() != (want == view.NodeChosen) {
+			t.Errorf("node %s is %s, leaves %t; want %s", s.Nodes[i].Name, got, s.Nodes[i].Leaves(), want)
+		}
+	}
+}

@@ -67,7 +67,7 @@ func (w *World) factsOf(s *cluster.Snapshot, pool *cluster.Pool, standing engine
 		}
 		facts.Nodes++
 		switch {
-		case node.Deleting || node.Disrupting && !node.Rebooting:
+		case node.Leaves():
 			facts.Leaving++
 		case !node.Initialized:
 			facts.OnTheWay++

@@ -189,7 +189,7 @@ func (st *stater) countNodes() {
 		}
 		pool.Nodes++
 		switch {
-		case node.Deleting || node.Disrupting && !node.Rebooting:
+		case node.Leaves():
 			pool.Leaving++
 		case !node.Initialized:
 			pool.OnTheWay++

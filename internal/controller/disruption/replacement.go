@@ -24,11 +24,11 @@ import (
 func (c *Controller) release(ctx context.Context, r round) (bool, error) {
 	leaving := map[string]bool{} // claims
 	for _, node := range r.snapshot.Nodes {
-		leaving[node.Claim] = node.Deleting || node.Disrupting && !node.Rebooting
+		leaving[node.Claim] = node.Leaves()
 	}
 	var nodes []*cluster.Node
 	for _, node := range r.snapshot.Nodes {
-		if len(node.Replaces) == 0 || node.Deleting || node.Disrupting && !node.Rebooting ||
+		if len(node.Replaces) == 0 || node.Leaves() ||
 			slices.ContainsFunc(node.Replaces, func(claim string) bool { return leaving[claim] }) {
 			continue
 		}

@@ -108,6 +108,9 @@ func (n *Node) ReplaceableAt() int64 {
 // Never is the ConsolidatableAt of a node that may not be consolidated.
 const Never int64 = 1<<63 - 1
 
+// Leaves reports whether the node is removed, or chosen for that. One that only reboots stays.
+func (n *Node) Leaves() bool { return n.Deleting || n.Disrupting && !n.Rebooting }
+
 // ID returns the name of the Node object or, while there is none, of the claim.
 func (n *Node) ID() string {
 	if n.Name != "" {
@@ -116,8 +119,8 @@ func (n *Node) ID() string {
 	return n.Claim
 }
 
-// mayBeReserved reports whether the node runs in a reservation, or may come to.
-func (n *Node) mayBeReserved() bool {
+// MayBeReserved reports whether the node runs in a reservation, or may come to.
+func (n *Node) MayBeReserved() bool {
 	if value, present := n.Labels[string(catalog.LabelCapacityType)]; present {
 		return value == catalog.Reserved
 	}

@@ -41,7 +41,7 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 		} else {
 			own.change.Gone = append(slices.Clip(own.change.Gone), node)
 		}
-		if node.mayBeReserved() {
+		if node.MayBeReserved() {
 			own.Reserving = append(slices.Clip(own.Reserving), node)
 		}
 		for _, pod := range node.Pods {
