@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
@@ -51,7 +52,7 @@ func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 	ranks := map[*cluster.Node]rank{}
 	var list []*cluster.Node
 	for _, node := range nodes {
-		if node = d.now(node); d.settled(node) {
+		if node = d.now(node); d.replaceable(node) {
 			cost, _ := DisruptionCost(node)
 			ranks[node] = rank{d.cost(node) - d.floorOf(node), cost}
 			list = append(list, node)
@@ -133,11 +134,11 @@ func (d *disruption) replaceBy(group []*cluster.Node, wanted func([]plan.Launch)
 	}
 	group, launches = d.keepSame(group, launches)
 	before, after := d.cost(group...), d.costOfLaunches(launches)
-	if !wanted(launches) || onlyMore(d.future, group, before, launches) ||
-		!d.worthIt(group, before-after) || d.feeds(launches) ||
-		!d.keepsFloors(group, launches) || !d.keepsMix(group, launches) ||
-		len(launches) == 0 && !d.savesAsScheduled(group, d.future.Without(group...)) ||
-		!d.roomStays(d.future.Without(group...).With(virtuals(d.future, launches, newLast))) {
+	if !wanted(launches) || onlyMore(d.future, group, before, launches) || d.feeds(launches) ||
+		len(launches) == 0 && !d.savesAsScheduled(group, d.future.Without(group...)) {
+		return false
+	}
+	if held, _ := d.holds(group, launches, before-after); held != "" {
 		return false
 	}
 	d.pin(group, launches)
@@ -152,6 +153,24 @@ func (d *disruption) replaceBy(group []*cluster.Node, wanted func([]plan.Launch)
 	d.future = d.future.Without(group...).Draws(drawing(d.base, launches, newLast, len(d.launched()))...)
 	d.choose(command{nodes: group, launches: launches, reason: plan.Underutilized, why: why})
 	return true
+}
+
+// holds says what keeps a group although its replacement by launches would save enough; "" for nothing.
+func (d *disruption) holds(group []*cluster.Node, launches []plan.Launch,
+	saving resources.Money) (code cause.Code, why string) {
+	switch {
+	case !d.worthIt(group, saving):
+		return cause.SavingTooSmall, "that is too little for the pods that would move: NodePool " + group[0].Pool +
+			" is Balanced"
+	case !d.keepsFloors(group, launches):
+		return cause.MinNodes, "NodePool " + group[0].Pool + " would have fewer nodes than it always keeps"
+	case !d.keepsMix(group, launches):
+		return cause.SpotRatio, "a NodePool would have more spot nodes than its spot ratio allows"
+	case !d.roomStays(d.future.Without(group...).With(virtuals(d.future, launches, newLast))):
+		return cause.KeepsRoom, "room for a CapacityBuffer or a NodePool's headroom might be lost: pods need not go " +
+			"where they are planned"
+	}
+	return "", ""
 }
 
 // slotsOf lists, by pool, the slots that launches take; plan.NoSlot for one without.

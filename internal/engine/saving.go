@@ -188,7 +188,8 @@ func (d *disruption) worthIt(group []*cluster.Node, saving resources.Money) bool
 	cost := int64(0)
 	for _, node := range group {
 		pools[node.Pool] = true
-		balanced = balanced || d.future.Pool(node.Pool).Consolidates == cluster.Balanced
+		pool := d.future.Pool(node.Pool)
+		balanced = balanced || pool != nil && pool.Consolidates == cluster.Balanced
 		own, _ := DisruptionCost(node)
 		cost += max(0, own)
 	}

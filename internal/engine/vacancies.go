@@ -29,7 +29,7 @@ func (d *disruption) fillReservations(candidates []*cluster.Node) {
 		var list []*cluster.Node
 		costs := map[*cluster.Node]resources.Money{}
 		for _, node := range candidates {
-			if now := d.future.Node(node); now != nil && d.settled(now) && vacancy.Takes(now) &&
+			if now := d.future.Node(node); now != nil && d.replaceable(now) && vacancy.Takes(now) &&
 				capacityType(now) != catalog.Reserved {
 				list, costs[node] = append(list, node), d.cost(now)
 			}
@@ -55,10 +55,10 @@ func usesReservation(launches []plan.Launch) bool {
 	})
 }
 
-// settled reports whether a node may be replaced to save money as far as time and its pods go. One that has just
+// replaceable reports whether a node may be replaced to save money as far as time and its pods go. One that has just
 // replaced others rests (D-15). A node on which a pod is ending waits: a workload that shrinks takes many pods one
 // after another, and what is launched for the others is not needed a moment later.
-func (d *disruption) settled(node *cluster.Node) bool {
+func (d *disruption) replaceable(node *cluster.Node) bool {
 	return node.ReplaceableAt() <= d.terms.Now &&
 		!slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return p.Terminating && !p.Fixed })
 }

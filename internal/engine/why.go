@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // Standing is how a node stands: it goes, or it stays for a cause (U-04).
@@ -311,27 +310,13 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 		found.Cause, found.Text = cause.WaitingPodsFirst,
 			"pods are waiting that no NodePool may launch a node for: nothing is replaced to save money meanwhile"
 	default:
-		code, why := future.whyHeld(node, moved.Launches, saving)
+		code, why := future.holds([]*cluster.Node{future.now(node)}, moved.Launches, saving)
+		if code == "" {
+			code, why = cause.OthersFirst, "other nodes go first"
+		}
 		found.Cause, found.Text = code, fmt.Sprintf("replacing it would save $%s/h%s, and %s", saving, beside, why)
 	}
 	return found
-}
-
-// whyHeld says what keeps a node whose replacement would save enough.
-func (d *disruption) whyHeld(node *cluster.Node, launches []plan.Launch,
-	saving resources.Money) (code cause.Code, why string) {
-	group, pool := []*cluster.Node{node}, d.base.Pool(node.Pool)
-	switch {
-	case pool != nil && !d.worthIt(group, saving):
-		return cause.SavingTooSmall, "that is too little for the pods that would move: NodePool " + node.Pool +
-			" is Balanced"
-	case !d.keepsMix(group, launches):
-		return cause.SpotRatio, "a NodePool would have more spot nodes than its spot ratio allows"
-	case !d.roomStays(d.future.Without(d.now(node)).With(virtuals(d.future, launches, newLast))):
-		return cause.KeepsRoom, "room for a CapacityBuffer or a NodePool's headroom might be lost: pods need not go " +
-			"where they are planned"
-	}
-	return cause.OthersFirst, "other nodes go first"
 }
 
 func onSpot(l plan.Launch) bool { return l.Cheapest.CapacityType == catalog.Spot }
