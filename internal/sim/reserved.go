@@ -41,12 +41,23 @@ func (w *World) reserve(a arguments) error {
 		return fmt.Errorf("%q is no type of the cloud: want one of %q", a[0], cloud.Types())
 	}
 	for _, m := range w.simulated.Reserve(cloud.Reservation{Type: a[0], Zone: a[1], Count: n}) {
-		d := newDice(w.script.Seed, verbReserve, m.ProviderID)
-		at := d.between(0, relabelledWithin)
-		w.after(at, func() { w.onDemand(&karpenterv1.NodeClaim{}, m.ClaimName, m) })
-		w.after(at+d.between(0, 5*time.Second), func() { w.onDemand(&corev1.Node{}, m.Node.Name, m) })
+		w.relabelMachine(m)
 	}
 	return nil
+}
+
+// relabelMachine changes the labels of a machine that has left its reservation, the claim's before the node's. It
+// does so again and again while the machine runs: a launch that was answered before may still be recorded.
+func (w *World) relabelMachine(m *cloud.Machine) {
+	d := newDice(w.script.Seed, verbReserve, m.ProviderID, w.now.String())
+	at := d.between(0, relabelledWithin)
+	w.after(at, func() { w.onDemand(&karpenterv1.NodeClaim{}, m.ClaimName, m) })
+	w.after(at+d.between(0, 5*time.Second), func() { w.onDemand(&corev1.Node{}, m.Node.Name, m) })
+	w.after(relabelledWithin, func() {
+		if w.simulated.Exists(m) {
+			w.relabelMachine(m)
+		}
+	})
 }
 
 // onDemand changes the labels of a machine's claim or node to on-demand.
