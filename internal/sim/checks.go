@@ -50,6 +50,7 @@ type checks struct {
 	made     map[types.UID]*replica      // makers of claims, kept if a check of K-55 needs them
 	changed  time.Duration               // the last time that a claim or machine came or went
 	graceful map[types.UID]int           // claims deleted by the disruption controller, with the replica's number
+	nodeless map[types.UID]bool          // of these, those without a node then
 	spared   map[types.UID]time.Duration // when intents to remove claims were taken back
 	sparings []time.Duration             // every time an intent was taken back
 	foreign  map[string][]time.Duration  // by pool name: when claims were deleted for other causes than a limit
@@ -70,10 +71,10 @@ type checks struct {
 func newChecks(w *World) checks {
 	return checks{world: w, causes: causes{bought: map[string]*purchase{}},
 		machines: map[string]*cloud.Machine{}, launched: map[string]*replica{}, made: map[types.UID]*replica{},
-		graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{},
-		limits: map[string][]limitSpan{}, moved: map[string]time.Duration{}, counted: newCounted(),
-		brought: map[string]int{}, intended: map[string]map[types.UID]bool{}, forced: map[string]bool{},
-		stripped: map[types.UID]bool{}, switched: -1}
+		graceful: map[types.UID]int{}, nodeless: map[types.UID]bool{}, spared: map[types.UID]time.Duration{},
+		foreign: map[string][]time.Duration{}, limits: map[string][]limitSpan{}, moved: map[string]time.Duration{},
+		counted: newCounted(), brought: map[string]int{}, intended: map[string]map[types.UID]bool{},
+		forced: map[string]bool{}, stripped: map[types.UID]bool{}, switched: -1}
 }
 
 // hardLimit returns a pool's hard limit on nodes.

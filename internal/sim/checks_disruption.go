@@ -76,9 +76,14 @@ func (r *replica) poolSizes() map[string]int {
 func (w *World) checkBudget(claim *karpenterv1.NodeClaim) {
 	p := w.actor
 	r := p.line.replica
-	w.checks.graceful[claim.UID] = r.number
 	name := poolName(claim)
 	pool := p.pools[name] // a slow call may land after the pool was recreated
+	w.checks.graceful[claim.UID] = r.number
+	// a claim without a node uses no budget, and others may go: its node may join all the same, a moment later
+	if was, _ := r.cache.Peek(claim, client.ObjectKeyFromObject(claim)).(*karpenterv1.NodeClaim); was != nil &&
+		was.Status.NodeName == "" {
+		w.checks.nodeless[claim.UID] = true
+	}
 	if pool == nil {
 		return
 	}
@@ -89,7 +94,8 @@ func (w *World) checkBudget(claim *karpenterv1.NodeClaim) {
 	under := 0
 	w.server.All(claim, func(o client.Object) {
 		by, graceful := w.checks.graceful[o.GetUID()]
-		if !graceful || poolName(o) != name || !w.hasNode(o.(*karpenterv1.NodeClaim)) {
+		if !graceful || poolName(o) != name || w.checks.nodeless[o.GetUID()] ||
+			!w.hasNode(o.(*karpenterv1.NodeClaim)) {
 			return
 		}
 		if at, seen := r.known.deleting[o.GetUID()]; by == r.number || seen && at <= p.since {

@@ -37,6 +37,8 @@ type clouds interface {
 	Exists(*cloud.Machine) bool
 	Vanish(*cloud.Machine)
 	Interrupt(m *cloud.Machine, gone time.Time)
+	// Reservations returns the capacity reservations, each with the number of places that no machine uses.
+	Reservations() map[cloud.Reservation]int
 }
 
 // openCloud creates the cloud of the script.
@@ -69,7 +71,7 @@ func (w *World) openCloud() error {
 	}
 	w.account, err = ground.Open(ec2cloud.Config{
 		Now: w.clock, Fate: w.fate, Launched: w.launched, Ended: w.ended, Seed: w.script.Seed,
-		Warns:   slices.ContainsFunc(w.script.Actions, func(a Action) bool { return a.Verb == "interrupt" }),
+		Warns: w.script.hasVerb("interrupt"), Reserves: w.script.hasVerb(verbReserve),
 		Unknown: func(text string) { w.fail("simulation", "ec2test: %s", text) },
 	})
 	if err != nil {
@@ -116,15 +118,20 @@ func (w *World) localized(a arguments) arguments {
 }
 
 // parts returns the provider of a replica, with its kinds and watches.
-func (r *replica) parts(cached client.Client, live client.Reader) (plugin.Parts, error) {
+func (r *replica) parts(deps plugin.Deps) (plugin.Parts, error) {
 	w := r.world
 	if w.account == nil {
 		return plugin.Parts{Provider: w.simulated.NewProvider(w.toCloud), Class: &kwokv1alpha1.KWOKNodeClass{},
 			Notices: plug.Notices()}, nil
 	}
-	p, err := w.account.NewProvider(ec2cloud.Process{Name: r.name, Clock: turns{r},
-		Cluster: ec2plug.NewCluster(cached, live), Send: w.toAWS})
-	return plugin.Parts{Provider: p, Class: &awsv1.EC2NodeClass{}, Held: ec2.SignedFor}, err
+	as := ec2cloud.Process{Name: r.name, Clock: turns{r}, Cluster: ec2plug.NewCluster(deps.Client, deps.Live),
+		Send: w.toAWS}
+	p, err := w.account.NewProvider(as)
+	if err != nil {
+		return plugin.Parts{}, err
+	}
+	keepers, err := w.account.Keepers(as, p, deps)
+	return plugin.Parts{Provider: p, Class: &awsv1.EC2NodeClass{}, Held: ec2.SignedFor, Controllers: keepers}, err
 }
 
 // toAWS is the transport of a replica's AWS clients. A process may die at each call.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"strconv"
@@ -88,7 +89,19 @@ func (w *World) launchReplica() *replica {
 	r.clusterLimit = w.clusterLimit()
 	settings.MaxClaims = r.clusterLimit
 	live := w.server.NewClient(w.scheme, w.toServer, nil)
-	machines, err := r.parts(cached, live)
+	wake := func(controller string, request reconcile.Request, after time.Duration) {
+		if l := r.lines[controller]; l != nil && r.started {
+			l.add(request, after)
+		}
+	}
+	tell := event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) {
+		w.told(about, reason, message)
+	}, now)
+	registry := prometheus.NewRegistry()
+	machines, err := r.parts(plugin.Deps{Client: cached, Live: live, Events: tell, Registerer: registry, Now: now,
+		Wake: func(controller string) {
+			wake(cmp.Or(controller, joiner.Interruption), kube.Singleton(), 0)
+		}, Log: logr.Discard()})
 	w.cluster.must(err)
 	owned := fleet.New(machines.Provider)
 	r.knowCommitments()
@@ -97,18 +110,10 @@ func (w *World) launchReplica() *replica {
 		Commitments: r.committed[0].list})
 	parts := joiner.Compose(settings, joiner.Deps{
 		Client: cached, Live: live, Store: r.store,
-		Plugged: []plugin.Parts{machines}, Fleet: owned,
-		Events: event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) {
-			w.told(about, reason, message)
-		}, now),
-		Identity:   r.name,
-		Registerer: prometheus.NewRegistry(), Ready: func() bool { return r.unread == 0 }, Now: now,
+		Plugged: []plugin.Parts{machines}, Fleet: owned, Events: tell, Identity: r.name,
+		Registerer: registry, Ready: func() bool { return r.unread == 0 }, Now: now,
 		Ran: func() time.Duration { return w.now }, Log: logr.Discard(),
-		Wake: func(controller string, request reconcile.Request, after time.Duration) {
-			if l := r.lines[controller]; l != nil && r.started {
-				l.add(request, after)
-			}
-		},
+		Wake: wake,
 		Each: func(n int, do func(int)) { // any order must do
 			if n > 0 {
 				for i, first := 0, d.n(n); i < n; i++ {

@@ -13,10 +13,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
+	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
 )
 
 // This file gives worlds capacity reservations. Users buy them, change their size, and end them. Machines of one that
-// ends run on, on demand; then their labels are wrong until somebody changes them, as the provider for EC2 does.
+// ends run on, on demand. Then their labels are wrong until somebody changes them: the provider for EC2 does, and the
+// world does it for the simulated cloud.
 
 const verbReserve = "reserve"
 
@@ -28,17 +30,20 @@ func reserveVerbs() map[string]func(*World, arguments) error {
 // relabelledWithin is how long the labels of a machine may be wrong after the end of its reservation.
 const relabelledWithin = 3 * time.Minute
 
-// reserve changes the reservation for a type in a zone; 0 ends it. In worlds with EC2 it does nothing.
+// reserve changes the reservation for a type in a zone; 0 ends it. In worlds with EC2 some are open, and some are two.
 func (w *World) reserve(a arguments) error {
-	if w.simulated == nil {
-		return nil
-	}
 	n, err := strconv.Atoi(a[2])
 	if err != nil || n < 0 {
 		return fmt.Errorf("the size of the reservation is %q: want 0 or more", a[2])
 	}
 	if cloud.FullPrice(a[0]) == 0 {
 		return fmt.Errorf("%q is no type of the cloud: want one of %q", a[0], cloud.Types())
+	}
+	if w.account != nil {
+		d := newDice(w.script.Seed, verbReserve, a[0], a[1])
+		w.account.Reserve(cloud.Reservation{Type: ec2cloud.Type(a[0]), Zone: ec2cloud.Zone(a[1]), Count: n},
+			ec2cloud.Reserving{Open: d.chance(0.3), Split: !w.script.Calm && d.chance(0.3)})
+		return nil
 	}
 	for _, m := range w.simulated.Reserve(cloud.Reservation{Type: a[0], Zone: a[1], Count: n}) {
 		w.relabelMachine(m)
@@ -107,7 +112,7 @@ func (w *World) reservedIdle() string {
 		_, headroom := arguments(a.Args).value("headroom")
 		return overhead || headroom
 	})
-	if w.simulated == nil || kept || w.script.hasVerb(verbCommitment, "buffer") {
+	if kept || w.script.hasVerb(verbCommitment, "buffer") {
 		return ""
 	}
 	problem := ""
@@ -118,10 +123,39 @@ func (w *World) reservedIdle() string {
 			!w.replaces(pool) || w.protected(claim.Status.NodeName) {
 			return
 		}
-		for r, free := range w.simulated.Reservations() {
+		for r, free := range w.cloud.Reservations() {
 			if free > 0 && r.Type == m.Type && r.Zone == m.Zone {
 				problem = fmt.Sprintf("claim %s is %s for an hour, and the reservation of %s in %s has room",
 					claim.Name, m.CapacityType, r.Type, r.Zone)
+			}
+		}
+	})
+	return problem
+}
+
+// soldOtherwise finds a claim or node whose labels state another capacity type, or another reservation, than its
+// machine has had for an hour (E-13). Labels that users have taken off are missing, which is no wrong statement.
+func (w *World) soldOtherwise() string {
+	problem := ""
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		m := w.checks.machines[string(o.GetUID())]
+		if m == nil || isOther(o) {
+			return
+		}
+		for _, key := range []string{karpenterv1.CapacityTypeLabelKey, ec2cloud.ReservationLabel} {
+			want := m.Instance.Labels[key]
+			if key == karpenterv1.CapacityTypeLabelKey {
+				want = m.CapacityType
+			}
+			for _, each := range []client.Object{o, w.server.Peek(&corev1.Node{},
+				client.ObjectKey{Name: m.Node.Name})} {
+				if each == nil {
+					continue
+				}
+				if got, stated := each.GetLabels()[key]; stated && got != want {
+					problem = fmt.Sprintf("%s %s has the label %s=%s, and its machine has %q", kindOf(each),
+						each.GetName(), key, got, want)
+				}
 			}
 		}
 	})

@@ -86,13 +86,22 @@ func (c *cluster) scale(name string) {
 	}
 }
 
+// kind returns the kind of the pods' owner. Those with disks are a StatefulSet's: the successor of a pod has its name,
+// and so it comes once the pod is gone.
+func (l *workload) kind() string {
+	if l.disk != "" {
+		return "StatefulSet"
+	}
+	return "ReplicaSet"
+}
+
 func (l *workload) pod(name string) *corev1.Pod {
 	yes := true
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metaNamespace, Name: name, Labels: map[string]string{appLabel: l.name},
 			OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: l.name, UID: types.UID("rs-" + l.name),
+				{APIVersion: "apps/v1", Kind: l.kind(), Name: l.name, UID: types.UID("owner-of-" + l.name),
 					Controller: &yes},
 			},
 		},

@@ -61,7 +61,7 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	if mergeMissing(&w.claim.Labels, instance.Labels) || !instance.Fence.Open(w.claim) {
 		// For this claim only: another may have the name by now, since slots are reused. Behind the fence: the status
 		// write below tests the version that this patch returns.
-		change := patch.Meta(before, w.claim)
+		change := patch.MetaAdding(before, w.claim)
 		if fence := instance.Fence; fence.Annotation != "" {
 			change = patch.MetaWhere(before, w.claim, fence.Annotation, fence.Value)
 		}

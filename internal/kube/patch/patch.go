@@ -90,6 +90,22 @@ func MetaUnlessChanged(before, after client.Object, keys ...string) client.Patch
 	))
 }
 
+// MetaAdding is Meta, and fails if somebody else has added one of the labels that it adds: two processes may each have
+// launched a machine, and the labels on the claim are those of one.
+func MetaAdding(before, after client.Object) client.Patch {
+	var alone []operation
+	for _, key := range slices.Sorted(maps.Keys(after.GetLabels())) {
+		if _, had := before.GetLabels()[key]; !had && len(before.GetLabels()) > 0 {
+			alone = append(alone, operation{"test", "/metadata/labels/" + escaped(key), nil})
+		}
+	}
+	return patchOf(before.GetUID(), slices.Concat(
+		alone,
+		entries("/metadata/labels", before.GetLabels(), after.GetLabels()),
+		entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations()),
+	))
+}
+
 // MetaWhere is Meta, and fails if the object does not have the annotation with this value. With no difference it
 // changes nothing, and only fetches the object.
 func MetaWhere(before, after client.Object, key, value string) client.Patch {

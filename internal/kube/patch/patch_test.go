@@ -194,3 +194,33 @@ func TestAnAnnotationIsSetOnlyOverWhatWasSeen(t *testing.T) {
 		}
 	}
 }
+
+// E-38: of two processes that add the same labels, for two machines, the first one counts. Other labels do not matter.
+func TestLabelsAreAddedOnce(t *testing.T) {
+	t.Parallel()
+	for name, labels := range map[string]map[string]string{"with labels": {"pool": "a"}, "without": nil} {
+		made := node()
+		made.Labels = labels
+		server := controllertest.NewServer(t, made).Build()
+		seen := made.DeepCopy()
+		meanwhile(t, server, func(n *corev1.Node) { n.Annotations = map[string]string{"changed": "meanwhile"} })
+		add := func(kind string) error {
+			after := seen.DeepCopy()
+			after.Labels = map[string]string{"type": kind}
+			for key, value := range labels {
+				after.Labels[key] = value
+			}
+			return server.Patch(t.Context(), seen.DeepCopy(), patch.MetaAdding(seen, after))
+		}
+		if err := add("m5.large"); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := add("c5.large"); err == nil {
+			t.Errorf("%s: the second one is written, too", name)
+		}
+		if err := server.Get(t.Context(), client.ObjectKey{Name: "n"}, seen); err != nil ||
+			seen.Labels["type"] != "m5.large" {
+			t.Errorf("%s: labels %v, error %v", name, seen.Labels, err)
+		}
+	}
+}

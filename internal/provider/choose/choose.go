@@ -81,14 +81,15 @@ func (d Demand) All(c catalog.Catalog) ([]Choice, error) {
 	return list, nil
 }
 
-// Of returns an offering of the catalogue as a choice for d, available or not; false when it is not compatible.
-func (d Demand) Of(c catalog.Catalog, o provider.Offering) (Choice, bool) {
+// Of returns an offering of the catalogue as a choice for d, available or not; false when it is not compatible. is
+// tells apart offerings of the same type, zone and capacity type, as reservations are.
+func (d Demand) Of(c catalog.Catalog, o provider.Offering, is func(catalog.Offering) bool) (Choice, bool) {
 	for _, t := range c.Types {
 		if t.Name != o.Type || !d.takes(c, t) {
 			continue
 		}
 		for _, each := range t.Offerings {
-			if each.Zone == o.Zone && each.CapacityType == o.CapacityType {
+			if each.Zone == o.Zone && each.CapacityType == o.CapacityType && is(each) {
 				if choice, possible := d.choice(c, t, each); possible {
 					return choice, true
 				}

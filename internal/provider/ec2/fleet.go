@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
@@ -81,6 +83,7 @@ func (p *Provider) had(o *order, i launch.Instance, id string) {
 	p.quotas.Had(i.Type, vcpus(info.VCpuInfo), i.CapacityType)
 	if i.Reservation != "" {
 		p.reservations.Took(i.Reservation, id, now)
+		p.into(i.Reservation, id)
 	}
 	if _, known := p.recall(id); known { // a repeated answer; more is known by now
 		return
@@ -89,6 +92,28 @@ func (p *Provider) had(o *order, i launch.Instance, id string) {
 		ProviderID: id, ImageID: i.Image, Type: i.Type, Zone: i.Zone, CapacityType: i.CapacityType, Price: i.Price,
 		Launched: now,
 	})
+}
+
+// into notes the reservation into which a machine was launched.
+func (p *Provider) into(reservation, id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inside[id] = reservation
+}
+
+// reservedIn returns the reservation of a machine: as launched, or else by the last listing. It is "" when unknown.
+func (p *Provider) reservedIn(id string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return cmp.Or(p.inside[id], p.lastSeen[id].Reservation)
+}
+
+// isOf reports whether an offering may be one of a reservation: it is of none, or the reservation is unknown ("").
+func isOf(reservation string) func(catalog.Offering) bool {
+	return func(o catalog.Offering) bool {
+		id, _ := o.Labels.Get(offering.LabelReservationID).Single()
+		return id == "" || reservation == "" || id == reservation
+	}
 }
 
 // intoGroup notes a machine launched into a placement group, until it is listed.

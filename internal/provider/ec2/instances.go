@@ -205,7 +205,7 @@ func (p *Provider) compose(ctx context.Context, m machines.Machine, claim *karpe
 		i.Capacity, i.Allocatable = choose.Demand{}.Resources(t)
 		copySingle(i.Labels, t.Labels)
 		for _, o := range t.Offerings {
-			if o.Zone == m.Zone && o.CapacityType == m.CapacityType {
+			if o.Zone == m.Zone && o.CapacityType == m.CapacityType && isOf(m.Reservation)(o) {
 				copySingle(i.Labels, o.Labels)
 				i.Price = o.Price
 			}

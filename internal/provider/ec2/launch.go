@@ -168,11 +168,13 @@ func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.N
 	provider.Instance, error,
 ) {
 	i, known := p.recall(id)
+	reservation := p.reservedIn(id)
 	if !known { // found by its tags
 		found, err := p.machines.Get(ctx, id, time.Time{})
 		if err != nil {
 			return provider.Instance{}, err
 		}
+		reservation = found.Reservation
 		i = provider.Instance{ProviderID: id, ImageID: found.Image, Type: found.Type, Zone: found.Zone,
 			CapacityType: found.CapacityType, Launched: found.Launched,
 			Price: p.priceOf(found.Type, found.Zone, found.CapacityType)}
@@ -182,7 +184,8 @@ func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.N
 	}
 	i.ClaimName, i.ClaimUID = claim.Name, string(claim.UID)
 	i.Labels = maps.Clone(claim.Labels)
-	taken, found := d.Of(offered, provider.Offering{Type: i.Type, Zone: i.Zone, CapacityType: i.CapacityType})
+	taken, found := d.Of(offered, provider.Offering{Type: i.Type, Zone: i.Zone, CapacityType: i.CapacityType},
+		isOf(reservation))
 	if !found {
 		return provider.Instance{}, fmt.Errorf("machine %s is %s/%s/%s, which the claim did not ask for", id, i.Type,
 			i.Zone, i.CapacityType)

@@ -133,6 +133,8 @@ type Provider struct {
 	// spread has machines launched into a placement group and not listed yet: by provider ID, the pool of the group in
 	// the zone.
 	spread map[string]offering.Pool
+	// inside is the reservation into which this process launched a machine, by provider ID.
+	inside map[string]string
 	// lastListing is the number of the listing in lastSeen; listings counts the requested ones.
 	lastListing int64
 	listings    atomic.Int64
@@ -180,7 +182,8 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		memory: instancetype.NewMemory(), free: subnet.NewFree(),
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{},
 		lastSeen: map[string]machines.Machine{},
-		tagged:   map[string]map[string]string{}, spread: map[string]offering.Pool{}, ends: map[string]time.Time{},
+		tagged:   map[string]map[string]string{}, spread: map[string]offering.Pool{},
+		inside: map[string]string{}, ends: map[string]time.Time{},
 		failing: map[types.UID]failing{},
 		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
 		drained: map[string]bool{}, zoneIDs: map[string]string{}, dedicated: map[types.UID]bool{},
@@ -367,6 +370,7 @@ func (p *Provider) forget(providerID string) {
 	delete(p.lastSeen, providerID)
 	delete(p.tagged, providerID)
 	delete(p.spread, providerID)
+	delete(p.inside, providerID)
 }
 
 // priceOf returns the price of an offering, resources.Unpriced when unknown.

@@ -123,6 +123,9 @@ type Config struct {
 	Unknown func(string)
 	// Warns says that there is a queue of interruption warnings. Without it nobody polls, which saves time.
 	Warns bool
+	// Reserves says that there may be capacity reservations: the node class chooses them, and [Account.Keepers] keeps
+	// its status up to date. Otherwise nobody asks for what the class selects, which saves time.
+	Reserves bool
 	// Seed is the seed of the endpoint's randomness.
 	Seed uint64
 }
@@ -137,6 +140,7 @@ type Account struct {
 	out      cloud.Market
 	queue    string
 	class    *awsv1.EC2NodeClass
+	reserved []reserved                // what has not ended
 	machines []*cloud.Machine          // all that ever were, by number
 	byID     map[string]*cloud.Machine // by instance id
 }
@@ -179,6 +183,9 @@ func (g *Ground) Open(c Config) (*Account, error) {
 	}
 	for _, n := range subnets {
 		a.class.Status.Subnets = append(a.class.Status.Subnets, awsv1.Subnet{ID: n.ID, Zone: n.Zone, ZoneID: n.ZoneID})
+	}
+	if c.Reserves {
+		a.class.Spec = selecting(image.ID)
 	}
 	a.faults.Seed = c.Seed
 	return a, a.endpoint.SetFaults(a.faults)
@@ -238,8 +245,10 @@ func (a *Account) machine(i *ec2test.Instance) *cloud.Machine {
 	id := machines.ProviderID(i.Zone, i.ID)
 	m := &cloud.Machine{Fate: a.config.Fate(), Launch: i.Tags[launchid.Key], Instance: provider.Instance{
 		ProviderID: id, ImageID: i.Image, ClaimName: i.Tags[launchid.ClaimKey], Type: i.Type, Zone: i.Zone,
-		CapacityType: i.CapacityType,
-		Launched:     i.Launched, Labels: map[string]string{karpenterv1.NodePoolLabelKey: i.Tags[tag.Pool]},
+		CapacityType: capacityType(i),
+		Launched:     i.Launched, Labels: map[string]string{
+			karpenterv1.NodePoolLabelKey: i.Tags[tag.Pool], ReservationLabel: i.Reservation,
+		},
 	}}
 	m.ListLag = i.Visible().Sub(i.Launched)
 	has := a.ground.resources[i.Type]
@@ -254,7 +263,7 @@ func (a *Account) machine(i *ec2test.Instance) *cloud.Machine {
 		corev1.LabelHostname: m.Node.Name, corev1.LabelInstanceTypeStable: i.Type, corev1.LabelTopologyZone: i.Zone,
 		corev1.LabelTopologyRegion: region, corev1.LabelArchStable: "amd64",
 		corev1.LabelOSStable:              string(corev1.Linux),
-		string(catalog.LabelCapacityType): i.CapacityType, karpenterv1.NodePoolLabelKey: i.Tags[tag.Pool],
+		string(catalog.LabelCapacityType): m.CapacityType, karpenterv1.NodePoolLabelKey: i.Tags[tag.Pool],
 		awsv1.NodeClassLabelKey: i.Tags[tag.Class],
 	}
 	return m

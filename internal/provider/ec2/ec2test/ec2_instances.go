@@ -220,6 +220,8 @@ type instanceXML struct {
 	Profile      *profileXML    `xml:"iamInstanceProfile"`
 	Enclave      *enabled       `xml:"enclaveOptions"`
 	Reservation  string         `xml:"capacityReservationId,omitempty"`
+	// Reserves is what the instance asked of capacity reservations; open ones, if it asked for nothing.
+	Reserves reservationSpec `xml:"capacityReservationSpecification"`
 }
 
 type interfaceXML struct {
@@ -259,6 +261,9 @@ var instanceFilters = fields[*Instance]{
 func (i *Instance) lifecycle() string {
 	if i.CapacityType == spot {
 		return spot
+	}
+	if m := i.data.Market; m != nil { // capacity blocks and interruptible reservations
+		return m.Kind
 	}
 	return ""
 }
@@ -358,7 +363,10 @@ func (s *Server) instance(i *Instance) instanceXML {
 		ZoneID: i.ZoneID, Tenancy: "default", Architecture: image.Architecture, RootName: image.RootDevice,
 		RootType:  "ebs",
 		Lifecycle: i.lifecycle(), SpotRequest: i.SpotRequest, Token: i.Token, Tags: tagList(i.Tags),
-		Enclave: i.data.Enclave, Reservation: i.Reservation,
+		Enclave: i.data.Enclave, Reservation: i.Reservation, Reserves: reservationSpec{Preference: "open"},
+	}
+	if asked := i.data.Reservation; asked != nil {
+		x.Reserves = *asked
 	}
 	if i.Code != "" {
 		x.Reason = &reasonXML{i.Code, i.Message}

@@ -53,6 +53,27 @@ func (s *Server) EndReservation(id string) {
 	}
 }
 
+// ResizeReservation changes how many machines an active reservation has place for, to no less than it has now.
+func (s *Server) ResizeReservation(id string, total int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.reservations[id]; r != nil && r.State == "active" {
+		used := r.Total - r.free
+		r.Total = max(total, used)
+		r.free = r.Total - used
+	}
+}
+
+// FreePlaces returns how many more machines a reservation takes: none if it is not active.
+func (s *Server) FreePlaces(id string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.reservations[id]; r != nil && r.State == "active" {
+		return r.free
+	}
+	return 0
+}
+
 // expire ends a reservation. Its instances run on outside of it.
 func (s *Server) expire(r *CapacityReservation) {
 	r.State = "expired"
