@@ -15,7 +15,6 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
-	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 	ec2plug "github.com/joiner-autoscaler/joiner/internal/provider/ec2/plug"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok/plug"
@@ -124,14 +123,8 @@ func (r *replica) parts(deps plugin.Deps) (plugin.Parts, error) {
 		return plugin.Parts{Provider: w.simulated.NewProvider(w.toCloud), Class: &kwokv1alpha1.KWOKNodeClass{},
 			Notices: plug.Notices()}, nil
 	}
-	as := ec2cloud.Process{Name: r.name, Clock: turns{r}, Cluster: ec2plug.NewCluster(deps.Client, deps.Live),
-		Send: w.toAWS}
-	p, err := w.account.NewProvider(as)
-	if err != nil {
-		return plugin.Parts{}, err
-	}
-	keepers, err := w.account.Keepers(as, p, deps)
-	return plugin.Parts{Provider: p, Class: &awsv1.EC2NodeClass{}, Held: ec2.SignedFor, Controllers: keepers}, err
+	return w.account.Parts(ec2cloud.Process{Name: r.name, Clock: turns{r},
+		Cluster: ec2plug.NewCluster(deps.Client, deps.Live), Send: w.toAWS}, deps)
 }
 
 // toAWS is the transport of a replica's AWS clients. A process may die at each call.
@@ -273,6 +266,7 @@ func GenerateEC2(seed uint64) Script {
 		g.add(at, "weather", append(slices.Clone(always), worse)...)
 		g.add(at+d.between(10*time.Second, 3*time.Minute), "weather", always...)
 	}
+	g.classes(newDice(seed, "classes"))
 	sortActions(s.Actions)
 	return s
 }

@@ -59,6 +59,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, commitmentVerbs())
 	maps.Copy(all, attachVerbs())
 	maps.Copy(all, reserveVerbs())
+	maps.Copy(all, classVerbs())
 	maps.Copy(all, requestVerbs())
 	return all
 }
@@ -453,6 +454,7 @@ func (w *World) heal() {
 	w.tellIf(">> all faults are healed")
 	w.healed = true
 	w.fairWeather()
+	w.mendClass()
 	w.letGo()
 	w.cluster.must(w.mendNodes(nil))
 	for len(w.replicas) > 1 {

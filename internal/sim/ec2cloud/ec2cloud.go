@@ -123,8 +123,7 @@ type Config struct {
 	Unknown func(string)
 	// Warns says that there is a queue of interruption warnings. Without it nobody polls, which saves time.
 	Warns bool
-	// Reserves says that there may be capacity reservations: the node class chooses them, and [Account.Keepers] keeps
-	// its status up to date. Otherwise nobody asks for what the class selects, which saves time.
+	// Reserves says that there may be capacity reservations: the node class chooses them.
 	Reserves bool
 	// Seed is the seed of the endpoint's randomness.
 	Seed uint64
@@ -141,6 +140,8 @@ type Account struct {
 	queue    string
 	class    *awsv1.EC2NodeClass
 	reserved []reserved                // what has not ended
+	images   int                       // that were published
+	newest   string                    // of these, by ID
 	machines []*cloud.Machine          // all that ever were, by number
 	byID     map[string]*cloud.Machine // by instance id
 }
@@ -165,13 +166,13 @@ func (g *Ground) Open(c Config) (*Account, error) {
 	a.endpoint.AddRole("nodes")
 	a.endpoint.AddInstanceProfile("nodes", "nodes")
 	subnets, group := a.endpoint.AddNetwork(clusterName, Zone("zone-a"), Zone("zone-b"))
-	image := a.endpoint.AddImage(ec2test.Image{Name: "amazon-eks-node-al2023-x86_64-standard-1.33-v20261101"})
+	image := a.NewImage()
 	if c.Warns {
 		a.queue = a.endpoint.AddQueue(clusterName)
 	}
 	a.class = &awsv1.EC2NodeClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 1},
-		Spec:       awsv1.EC2NodeClassSpec{AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}},
+		Spec:       selecting(c.Reserves),
 		Status: awsv1.EC2NodeClassStatus{
 			SecurityGroups: []awsv1.SecurityGroup{{ID: group.ID}}, InstanceProfile: "nodes",
 			AMIs: []awsv1.AMI{{ID: image.ID, Requirements: []corev1.NodeSelectorRequirement{
@@ -183,9 +184,6 @@ func (g *Ground) Open(c Config) (*Account, error) {
 	}
 	for _, n := range subnets {
 		a.class.Status.Subnets = append(a.class.Status.Subnets, awsv1.Subnet{ID: n.ID, Zone: n.Zone, ZoneID: n.ZoneID})
-	}
-	if c.Reserves {
-		a.class.Spec = selecting(image.ID)
 	}
 	a.faults.Seed = c.Seed
 	return a, a.endpoint.SetFaults(a.faults)

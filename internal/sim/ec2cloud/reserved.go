@@ -4,19 +4,13 @@ import (
 	"slices"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
-	"github.com/joiner-autoscaler/joiner/internal/kube"
-	"github.com/joiner-autoscaler/joiner/internal/plugin"
-	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
-	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/plug"
-	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
 )
 
-// This file gives accounts capacity reservations, and the shipped controllers that find them and follow their ends.
+// This file gives accounts capacity reservations.
 
 // ReservationLabel has the id of a node's reservation.
 const ReservationLabel = string(offering.LabelReservationID)
@@ -29,17 +23,6 @@ type reserved struct {
 
 // chosen is the tag by which the node class chooses reservations.
 func chosen() map[string]string { return map[string]string{"cluster": clusterName} }
-
-// selecting returns a node class as users write it, with all that the status of the account's has.
-func selecting(image string) awsv1.EC2NodeClassSpec {
-	family, profile, discovery := "AL2023", "nodes", map[string]string{"karpenter.sh/discovery": clusterName}
-	return awsv1.EC2NodeClassSpec{
-		AMIFamily: &family, AMISelectorTerms: []awsv1.AMISelectorTerm{{ID: image}}, InstanceProfile: &profile,
-		SubnetSelectorTerms:              []awsv1.SubnetSelectorTerm{{Tags: discovery}},
-		SecurityGroupSelectorTerms:       []awsv1.SecurityGroupSelectorTerm{{Tags: discovery}},
-		CapacityReservationSelectorTerms: []awsv1.CapacityReservationSelectorTerm{{Tags: chosen()}},
-	}
-}
 
 // Type returns the EC2 type for a type of the simulated cloud; "" for none.
 func Type(name string) string {
@@ -119,20 +102,4 @@ func (a *Account) Reservations() map[cloud.Reservation]int {
 		}
 	}
 	return free
-}
-
-// Keepers returns the shipped controllers that keep the node class and the labels of nodes up to date, in the state of
-// a new process. There are none in accounts without reservations.
-func (a *Account) Keepers(p Process, machines *ec2.Provider, deps plugin.Deps) ([]kube.Controller, error) {
-	if !a.config.Reserves {
-		return nil, nil
-	}
-	clients := a.clients(p.Clock, p.Send)
-	resolver, err := resolve.New(resolve.Config{EC2: clients.EC2, SSM: clients.SSM, IAM: clients.IAM,
-		Now: p.Clock.Now, Cluster: clusterName, Region: region})
-	if err != nil {
-		return nil, err
-	}
-	return plug.Keepers(deps, plug.Connected{Cluster: clusterName, Machines: machines, Resolver: resolver,
-		Clock: p.Clock, Facts: facts(), Kubernetes: "1.33"}), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
@@ -23,10 +24,11 @@ type Connected struct {
 	Kubernetes string
 }
 
-// Keepers returns the controllers that keep the node classes and what is known of their nodes up to date: [Classes]
-// and [Offers], as [Plug.New] has them. Simulated worlds use it, which have their own account and clock. Types and
-// prices stay as the caller has them, and no class is tried by a dry run.
-func Keepers(deps plugin.Deps, c Connected) []kube.Controller {
+// Over returns the parts of the provider over a connection that is already made, with the controllers that keep node
+// classes and what is known of nodes up to date: [Classes] and [Offers], as [Plug.New] has them. Simulated worlds use
+// it, which have their own account and clock. Types and prices stay as the caller has them, and no class is tried by a
+// dry run.
+func Over(deps plugin.Deps, c Connected) plugin.Parts {
 	l := newLink(settings{clusterName: c.Cluster, dryRunOff: true}, deps)
 	l.clock = c.Clock
 	l.now = &connection{machines: c.Machines, resolver: c.Resolver}
@@ -36,8 +38,11 @@ func Keepers(deps plugin.Deps, c Connected) []kube.Controller {
 	learn := func(ctx context.Context, c *connection) (time.Duration, error) {
 		return learnEvery, known.learn(ctx, c)
 	}
-	return []kube.Controller{
-		{Name: Classes, Workers: 1, Start: true, Reconciler: newClasses(l), Watches: classWatches()},
-		{Name: Offers, Workers: 1, Start: true, Looks: true, Reconciler: stepper{l, learn}},
+	return plugin.Parts{
+		Provider: c.Machines, Class: &awsv1.EC2NodeClass{}, Drifts: mayDrift, Held: ec2.SignedFor,
+		Controllers: []kube.Controller{
+			{Name: Classes, Workers: 1, Start: true, Reconciler: newClasses(l), Watches: classWatches()},
+			{Name: Offers, Workers: 1, Start: true, Looks: true, Reconciler: stepper{l, learn}},
+		},
 	}
 }
