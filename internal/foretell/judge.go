@@ -73,7 +73,7 @@ func (s *Stage) driftOf(pool *karpenterv1.NodePool, claim *karpenterv1.NodeClaim
 		hash, err := spec.Hash(class)
 		if err == nil && spec.Drifted(claim.Annotations, map[string]string{spec.HashKey: hash,
 			spec.HashVersionKey: spec.HashVersion}) {
-			return driftNodeClass, "the specification of EC2NodeClass " + class.Name + " has changed"
+			return driftNodeClass, "the specification of EC2NodeClass " + class.Name + " has changed since its launch"
 		}
 	}
 	kind := claim.Labels[string(catalog.LabelInstanceType)]
@@ -82,7 +82,8 @@ func (s *Stage) driftOf(pool *karpenterv1.NodePool, claim *karpenterv1.NodeClaim
 		slices.ContainsFunc(offered, func(t catalog.Type) bool { return t.Name == kind }) {
 		return "", ""
 	}
-	return provider.DriftInstanceTypeNotFound, "the instance type " + kind + " is not in the catalogue any more"
+	drift := provider.TypeNotFound(kind)
+	return drift.Reason, drift.Message
 }
 
 // offers returns what the node class of a claim offers.

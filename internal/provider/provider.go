@@ -24,6 +24,17 @@ import (
 // (D-06).
 const DriftInstanceTypeNotFound = "InstanceTypeNotFound"
 
+// Drift is why a machine no longer matches its node class. The zero value means that it does.
+type Drift struct {
+	Reason  string // one CamelCase word, of the condition Drifted
+	Message string // what differs, with both values, for people
+}
+
+// TypeNotFound returns the drift of a machine whose instance type is no longer in the catalogue.
+func TypeNotFound(kind string) Drift {
+	return Drift{DriftInstanceTypeNotFound, "the instance type " + kind + " is not in the catalogue any more"}
+}
+
 // Provider launches and ends machines for NodeClaims.
 type Provider interface {
 	// Name is the provider's short name for logs and metrics, such as "kwok".
@@ -53,9 +64,9 @@ type Provider interface {
 	// List returns every machine of this cluster that Get would return, ordered by provider ID. It may lag by a few
 	// seconds: a missing machine proves nothing until Get confirms it.
 	List(ctx context.Context) ([]Instance, error)
-	// Drifted returns why the claim's machine no longer matches its node class, in one CamelCase word, or "". The
-	// reason is [DriftInstanceTypeNotFound] if its instance type is no longer offered.
-	Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (reason string, err error)
+	// Drifted returns why the claim's machine no longer matches its node class. It is [TypeNotFound] if the instance
+	// type is no longer offered.
+	Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (Drift, error)
 	// RepairPolicies are the node conditions after which a machine should be replaced or rebooted, see
 	// [CheckRepairPolicies].
 	RepairPolicies() []RepairPolicy

@@ -112,11 +112,11 @@ func (m measured) List(ctx context.Context) ([]provider.Instance, error) {
 }
 
 // Drifted implements provider.Provider.
-func (m measured) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (string, error) {
+func (m measured) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (provider.Drift, error) {
 	start := m.now()
-	reason, err := m.Provider.Drifted(ctx, claim)
+	drift, err := m.Provider.Drifted(ctx, claim)
 	m.observeFor(translate.PoolOf(claim), "IsDrifted", start, err)
-	return reason, err
+	return drift, err
 }
 
 // Notices implements provider.Provider.

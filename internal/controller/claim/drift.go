@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -83,13 +82,9 @@ func (c *Controller) driftOf(ctx context.Context, reader client.Reader, w *work,
 		// a pool that could not be converted only stands for another, which nobody can read (V-24)
 		return reason, text, nil
 	}
-	reason, err = w.cloud.Drifted(ctx, w.claim)
+	drift, err := w.cloud.Drifted(ctx, w.claim)
 	if err != nil {
 		return "", "", fmt.Errorf("asking %s: %w", w.cloud.Name(), err)
 	}
-	if reason == provider.DriftInstanceTypeNotFound {
-		return reason, "the instance type " + w.claim.Labels[corev1.LabelInstanceTypeStable] +
-			" is not offered any more", nil
-	}
-	return reason, "the provider says so", nil
+	return drift.Reason, drift.Message, nil
 }

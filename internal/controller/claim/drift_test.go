@@ -130,7 +130,7 @@ func TestRequirementsDrift(t *testing.T) {
 func TestTheProviderSaysThatAMachineHasDrifted(t *testing.T) {
 	t.Parallel()
 	r, _ := driftRig(t)
-	r.cloud.drifted = "ImageDrift"
+	r.cloud.drifted = provider.Drift{Reason: "ImageDrift", Message: "it differs"}
 	r.reconcile(t)
 	if got := r.drifted(t); got != "ImageDrift" {
 		t.Fatalf("drifted %q", got)
@@ -252,34 +252,34 @@ func TestADriftIsConfirmedLive(t *testing.T) {
 func TestWhatTheProviderSaysAboutDrift(t *testing.T) {
 	t.Parallel()
 	r, _ := driftRig(t)
-	r.cloud.drifted = provider.DriftInstanceTypeNotFound
+	r.cloud.drifted = provider.TypeNotFound("m")
 	r.reconcile(t)
 	found, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeDrifted)
 	if found.Reason != provider.DriftInstanceTypeNotFound ||
-		found.Message != "the instance type m is not offered any more" {
+		found.Message != "the instance type m is not in the catalogue any more" {
 		t.Errorf("drifted %+v", found)
 	}
 	for err, after := range map[error]time.Duration{
 		controllertest.ErrRefused: 30 * time.Second, provider.ErrNodeClassNotFound: 5 * time.Minute,
 		&provider.NodeClassNotReadyError{Class: "default", Reason: "it is new"}: 5 * time.Minute,
 	} {
-		r.cloud.drifted, r.cloud.undriftable = "", err
+		r.cloud.drifted, r.cloud.undriftable = provider.Drift{}, err
 		if result := r.reconcile(t); r.drifted(t) != provider.DriftInstanceTypeNotFound ||
 			result.RequeueAfter != after {
 			t.Errorf("%v: drifted %q, asks again after %s: want it as it was, and %s", err, r.drifted(t),
 				result.RequeueAfter, after)
 		}
 	}
-	r.cloud.undriftable, r.cloud.drifted = nil, "ImageDrift"
+	r.cloud.undriftable, r.cloud.drifted = nil, provider.Drift{Reason: "ImageDrift", Message: "it differs"}
 	r.reconcile(t)
 	if found, _ = condition.Get(r.claim(t).Status.Conditions,
-		karpenterv1.ConditionTypeDrifted); found.Message != "the provider says so" {
+		karpenterv1.ConditionTypeDrifted); found.Message != "it differs" {
 		t.Errorf("drifted %+v", found)
 	}
 	bare := newClaim()
 	delete(bare.Labels, karpenterv1.NodePoolLabelKey)
 	r = newRig(t, bare)
-	r.cloud.drifted = "ImageDrift"
+	r.cloud.drifted = provider.Drift{Reason: "ImageDrift", Message: "it differs"}
 	if result := r.reconcile(t); r.drifted(t) != "" || result.RequeueAfter == 5*time.Minute {
 		t.Errorf("a claim without a pool drifted %q, asks again after %s", r.drifted(t), result.RequeueAfter)
 	}

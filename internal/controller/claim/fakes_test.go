@@ -41,7 +41,7 @@ type cloud struct {
 	launches int
 	notAfter time.Time         // of the last launch
 	labels   map[string]string // of its claim
-	drifted  string
+	drifted  provider.Drift
 	slow     bool // Terminate needs a second call
 	ended    []string
 	asked    []string // by Get
@@ -80,7 +80,7 @@ func (c *cloud) Launch(_ context.Context, claim *karpenterv1.NodeClaim,
 	return machine, nil
 }
 
-func (c *cloud) Drifted(context.Context, *karpenterv1.NodeClaim) (string, error) {
+func (c *cloud) Drifted(context.Context, *karpenterv1.NodeClaim) (provider.Drift, error) {
 	return c.drifted, c.undriftable
 }
 

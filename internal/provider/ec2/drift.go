@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -29,62 +30,87 @@ const (
 
 // Drifted compares the claim's machine with the current state of its class. It makes no call and uses the class's
 // status and the last listing. Unknown facts count as not drifted.
-func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (string, error) {
+func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (provider.Drift, error) {
 	if claim.Spec.NodeClassRef == nil {
-		return "", nil
+		return provider.Drift{}, nil
 	}
 	class, err := p.class(ctx, claim.Spec.NodeClassRef.Name)
 	if err != nil {
-		return "", err
+		return provider.Drift{}, err
 	}
 	image := claim.Status.ImageID
 	if len(class.Status.AMIs) > 0 && image != "" &&
 		!slices.ContainsFunc(class.Status.AMIs, func(a awsv1.AMI) bool { return a.ID == image }) {
-		return DriftAMI, nil
+		return drift(DriftAMI, "it runs image %s, and EC2NodeClass %s selects %s", image, class.Name,
+			first(class.Status.AMIs, func(a awsv1.AMI) string { return a.ID })), nil
 	}
 	if nodeclass.Drifted(claim.Annotations, class.Annotations) {
-		return DriftNodeClass, nil
+		return drift(DriftNodeClass, "the specification of EC2NodeClass %s has changed since its launch",
+			class.Name), nil
 	}
 	p.mu.Lock()
 	m, seen := p.lastSeen[claim.Status.ProviderID]
 	p.mu.Unlock()
 	if seen {
-		if reason := p.moved(class, m); reason != "" {
-			return reason, nil
+		if found := p.moved(class, m); found.Reason != "" {
+			return found, nil
 		}
 	}
 	kind := claim.Labels[string(catalog.LabelInstanceType)]
 	offered, err := p.catalogOf(ctx, class)
 	if err != nil || kind == "" || len(offered.Types) == 0 {
-		return "", err
+		return provider.Drift{}, err
 	}
 	if _, found := typeIn(offered, kind); !found {
-		return provider.DriftInstanceTypeNotFound, nil
+		return provider.TypeNotFound(kind), nil
 	}
-	return "", nil
+	return provider.Drift{}, nil
+}
+
+func drift(reason, format string, args ...any) provider.Drift {
+	return provider.Drift{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// first lists up to three names, and says how many more there are.
+func first[T any](all []T, name func(T) string) string {
+	const most = 3
+	var names []string
+	for _, each := range all[:min(len(all), most)] {
+		names = append(names, name(each))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(all) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // moved compares subnet, security groups, reservation and placement group of a machine with those of its class.
-func (p *Provider) moved(class *awsv1.EC2NodeClass, m machines.Machine) string {
+func (p *Provider) moved(class *awsv1.EC2NodeClass, m machines.Machine) provider.Drift {
 	status := class.Status
 	if len(status.Subnets) > 0 && m.Subnet != "" &&
 		!slices.ContainsFunc(status.Subnets, func(s awsv1.Subnet) bool { return s.ID == m.Subnet }) {
-		return DriftSubnet
+		return drift(DriftSubnet, "it is in subnet %s, and EC2NodeClass %s selects %s", m.Subnet, class.Name,
+			first(status.Subnets, func(s awsv1.Subnet) string { return s.ID }))
 	}
 	if p.otherGroups(class, m) {
-		return DriftSecurityGroup
+		same := func(id string) string { return id }
+		return drift(DriftSecurityGroup, "it has the security groups %s, and EC2NodeClass %s selects %s",
+			first(m.Groups, same), class.Name, first(groupsOf(class), same))
 	}
 	if m.Reservation != "" && condition.IsTrue(status.Conditions, resolve.CapacityReservationsReady) &&
 		!slices.ContainsFunc(status.CapacityReservations, func(r awsv1.CapacityReservation) bool {
 			return r.ID == m.Reservation
 		}) {
-		return DriftReservation
+		return drift(DriftReservation, "EC2NodeClass %s does not select its capacity reservation %s any more",
+			class.Name, m.Reservation)
 	}
 	if group, err := p.placement(class); err == nil && group.ID != "" && m.PlacementGroup != "" &&
 		group.ID != m.PlacementGroup {
-		return DriftPlacement
+		return drift(DriftPlacement, "it is in placement group %s, and EC2NodeClass %s selects %s", m.PlacementGroup,
+			class.Name, group.ID)
 	}
-	return ""
+	return provider.Drift{}
 }
 
 // otherGroups reports whether the security groups of a machine differ from those of its class. Groups that others add,

@@ -2,6 +2,7 @@ package ec2_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ func TestDrift(t *testing.T) {
 	}
 	whole := a.kube.classes["default"]
 	whole.Annotations = hashed("same")
+	texts := map[string]string{}
 	for want, change := range map[string]func(*awsv1.EC2NodeClass){
 		"": func(class *awsv1.EC2NodeClass) {
 			class.Status.AMIs = append([]awsv1.AMI{{ID: "ami-00000000000000002", Requirements: onlyAMD64()}},
@@ -55,18 +57,30 @@ func TestDrift(t *testing.T) {
 		change(class)
 		class.ResourceVersion = "changed for " + want
 		a.kube.classes["default"] = class
-		if got, err := a.Drifted(t.Context(), c); got != want || err != nil {
-			t.Errorf("drifted for %q, error %v; want %q", got, err, want)
+		got, err := a.Drifted(t.Context(), c)
+		if got.Reason != want || err != nil || (got.Message == "") != (want == "") {
+			t.Errorf("drifted for %q, error %v; want %q, and what differs", got, err, want)
+		}
+		texts[want] = got.Message
+	}
+	for reason, want := range map[string]string{
+		ec2.DriftAMI: fmt.Sprintf("it runs image %s, and EC2NodeClass default selects ami-00000000000000002",
+			a.image.ID),
+		ec2.DriftNodeClass:                 "the specification of EC2NodeClass default has changed since its launch",
+		provider.DriftInstanceTypeNotFound: "the instance type " + i.Type + " is not in the catalogue any more",
+	} {
+		if texts[reason] != want {
+			t.Errorf("%s says %q, want %q", reason, texts[reason], want)
 		}
 	}
 	empty := whole.DeepCopy()
 	empty.Status.AMIs, empty.Status.Subnets, empty.Status.SecurityGroups = nil, nil, nil
 	a.kube.classes["default"] = empty
-	if got, err := a.Drifted(t.Context(), c); got != "" || err != nil {
+	if got, err := a.Drifted(t.Context(), c); got.Reason != "" || err != nil {
 		t.Errorf("with an empty status drifted for %q, error %v; want not", got, err)
 	}
 	a.kube.classes["default"].Status.Conditions[0].Status = "False"
-	if got, err := a.Drifted(t.Context(), c); got != "" || err == nil {
+	if got, err := a.Drifted(t.Context(), c); got.Reason != "" || err == nil {
 		t.Errorf("with a class that is not ready drifted for %q, error %v; want not, and an error", got, err)
 	}
 }
@@ -85,7 +99,7 @@ func TestOthersHashesAreNoDrift(t *testing.T) {
 		{nodeclass.HashVersionKey: nodeclass.HashVersion},
 	} {
 		c := claim("n0", func(c *karpenterv1.NodeClaim) { c.Annotations = annotations })
-		if got, err := a.Drifted(t.Context(), c); got != "" || err != nil {
+		if got, err := a.Drifted(t.Context(), c); got.Reason != "" || err != nil {
 			t.Errorf("with %v drifted for %q, error %v; want not", annotations, got, err)
 		}
 	}
@@ -109,7 +123,7 @@ func TestGroupsOfOthersAreNoDrift(t *testing.T) {
 		if _, err := a.List(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := a.Drifted(t.Context(), c); got != want || err != nil {
+		if got, err := a.Drifted(t.Context(), c); got.Reason != want || err != nil {
 			t.Errorf("with groups %v drifted for %q, error %v; want %q", groups, got, err, want)
 		}
 	}

@@ -176,7 +176,7 @@ prices:
 		{40, "ImageDrift", 1, true, 3, 2}, {55, "ImageDrift", 1, true, 0.5, 2}, {61, "ImageDrift", 1, true, 1, 2}} {
 		now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(step.minute) * time.Minute)
 		w.clock = now
-		if reason, err := w.Drifted(t.Context(), claim); reason != step.drift || err != nil {
+		if reason, err := w.Drifted(t.Context(), claim); reason.Reason != step.drift || err != nil {
 			t.Errorf("minute %d: drift %q, error %v; want %q", step.minute, reason, err, step.drift)
 		}
 		notices, err := w.Notices(t.Context())

@@ -66,27 +66,31 @@ func (p *Provider) throttled(ctx context.Context, call, subject string) error {
 
 // Drifted returns the drift by the faults of the claim's node class: apart from these, a simulated machine always
 // matches its class. It also checks that the instance type still exists. The machine counts as old as the claim.
-func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (string, error) {
+func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (provider.Drift, error) {
 	class, err := p.classOf(ctx, claim)
 	var notReady *provider.NodeClassNotReadyError
 	if errors.Is(err, provider.ErrNodeClassNotFound) || errors.As(err, &notReady) {
-		return "", nil
+		return provider.Drift{}, nil
 	}
 	if err != nil {
-		return "", err
+		return provider.Drift{}, err
 	}
 	faults, err := p.faultsOf(class)
 	if err != nil {
-		return "", nil // the class is not ready, and says why
+		return provider.Drift{}, nil // the class is not ready, and says why
 	}
 	if kind := claim.Labels[string(catalog.LabelInstanceType)]; kind != "" && !p.inventory.has(kind) {
-		return provider.DriftInstanceTypeNotFound, nil
+		return provider.TypeNotFound(kind), nil
 	}
-	return faults.drifted(provider.Instance{
+	reason := faults.drifted(provider.Instance{
 		ClaimUID: string(claim.UID), Type: claim.Labels[string(catalog.LabelInstanceType)],
 		Zone:         claim.Labels[string(catalog.LabelZone)],
 		CapacityType: claim.Labels[karpenterv1.CapacityTypeLabelKey], Launched: claim.CreationTimestamp.Time,
-	}, p.now()), nil
+	}, p.now())
+	if reason == "" {
+		return provider.Drift{}, nil
+	}
+	return provider.Drift{Reason: reason, Message: "a fault of KWOKNodeClass " + class.Name + " says so"}, nil
 }
 
 // Notices returns the interruptions of joined machines, by faults or by hand with [InterruptedAnnotationKey]. Each

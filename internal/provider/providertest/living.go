@@ -185,7 +185,7 @@ func freshIsNotDrifted(t *testing.T, f fixture) {
 	claim := f.claim("web")
 	claim.Status.ProviderID = f.launch(t, claim).ProviderID
 	for range 2 {
-		if reason, err := f.Drifted(t.Context(), claim); reason != "" || err != nil {
+		if reason, err := f.Drifted(t.Context(), claim); reason.Reason != "" || err != nil {
 			t.Errorf("Drifted returns %q and error %v, want none", reason, err)
 		}
 		f.Settle(t)

@@ -93,8 +93,8 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 }
 
 // Drifted implements provider.Provider: machines of this cloud never differ from their class.
-func (p *Provider) Drifted(ctx context.Context, _ *karpenterv1.NodeClaim) (string, error) {
-	return "", ctx.Err()
+func (p *Provider) Drifted(ctx context.Context, _ *karpenterv1.NodeClaim) (provider.Drift, error) {
+	return provider.Drift{}, ctx.Err()
 }
 
 // RepairPolicies implements provider.Provider.

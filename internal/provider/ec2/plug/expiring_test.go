@@ -163,7 +163,7 @@ func TestAMachineWhoseReservationEndedIsOnDemand(t *testing.T) {
 	claim := r.objectsOf("plain")[0].(*karpenterv1.NodeClaim)
 	claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass",
 		Name: "default"}
-	if reason, err := c.machines.Drifted(t.Context(), claim); err != nil || reason == ec2.DriftReservation {
+	if reason, err := c.machines.Drifted(t.Context(), claim); err != nil || reason.Reason == ec2.DriftReservation {
 		t.Errorf("drifted by %q, error %v", reason, err)
 	}
 }

@@ -76,10 +76,10 @@ func (l lazy) List(ctx context.Context) ([]provider.Instance, error) {
 }
 
 // Drifted implements provider.Provider.
-func (l lazy) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (string, error) {
+func (l lazy) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (provider.Drift, error) {
 	p, err := l.real()
 	if err != nil {
-		return "", err
+		return provider.Drift{}, err
 	}
 	return p.Drifted(ctx, claim)
 }

@@ -88,7 +88,7 @@ func TestKarpentersClusterIsTakenOver(t *testing.T) {
 				if at < 0 || list[at].ClaimUID != string(claim.UID) || list[at].ClaimName != claim.Name {
 					t.Errorf("%s is not listed as the claim of its instance: %+v", claim.Name, list)
 				}
-				if reason, err := c.machines.Drifted(t.Context(), &claim); reason != "" || err != nil {
+				if reason, err := c.machines.Drifted(t.Context(), &claim); reason.Reason != "" || err != nil {
 					t.Errorf("%s has drifted for %q, error %v", claim.Name, reason, err)
 				}
 				p.annotated(&claim)
