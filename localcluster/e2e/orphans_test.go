@@ -94,7 +94,7 @@ func TestAnInstanceTypeVanishes(t *testing.T) {
 		return len(claims) == 1 && !slices.Contains(before, claims[0].Name), fmt.Sprintf("%d claims", len(claims)), err
 	})
 	r.told("NodeClaim", before[0], "Drifted",
-		"InstanceTypeNotFound: the instance type old.type is not offered any more")
+		"InstanceTypeNotFound: the instance type old.type is not in the catalogue any more")
 	r.allRunning(1, soon)
 }
 

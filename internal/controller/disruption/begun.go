@@ -19,11 +19,39 @@ import (
 type begun struct {
 	removes       []plan.Remove
 	launches      []string // pool/type
-	before, after resources.Money
+	before, after bill
 }
 
 // prices returns what the nodes cost before and after.
-func (b *begun) prices() string { return fmt.Sprintf("%s/h before, %s/h after", b.before, b.after) }
+func (b *begun) prices() string {
+	return fmt.Sprintf("%s before, %s after", b.before.perHour(), b.after.perHour())
+}
+
+// bill is what nodes cost per hour.
+type bill struct {
+	known   resources.Money
+	unknown int // nodes of unknown price
+}
+
+// add adds a node.
+func (b *bill) add(price resources.Money) {
+	if price.OfNode() == resources.Unpriced {
+		b.unknown++
+		return
+	}
+	b.known += price
+}
+
+// perHour returns the bill as text. An unknown price is not nothing.
+func (b *bill) perHour() string {
+	switch {
+	case b.unknown == 0:
+		return b.known.String() + "/h"
+	case b.known == 0:
+		return "an unknown price"
+	}
+	return fmt.Sprintf("%s/h and an unknown price", b.known)
+}
 
 // decision returns Karpenter's name for the command.
 func (b *begun) decision() string {
@@ -52,13 +80,11 @@ func begunBy(p plan.Plan, outcome apply.Outcome) (commands []*begun) {
 		}
 		g := groups[key]
 		g.removes = append(g.removes, remove)
-		if remove.Price != resources.Unpriced {
-			g.before += remove.Price
-		}
+		g.before.add(remove.Price)
 	}
 	for _, l := range p.Launches {
 		if g := groups[strings.Join(l.Replaces, ",")]; g != nil {
-			g.after += l.Cheapest.Price
+			g.after.add(l.Cheapest.Price)
 			g.launches = append(g.launches, l.Pool+"/"+l.Cheapest.Type)
 		}
 	}
@@ -171,16 +197,12 @@ func (c *Controller) reportRejected(v engine.Verdict, staying []engine.Intent) {
 	}
 	var g begun
 	for _, i := range staying {
-		if i.Node.Price != resources.Unpriced {
-			g.before += i.Node.Price
-		}
+		g.before.add(i.Node.Price)
 	}
 	if v.Act == engine.Undo { // else the replacements replace other nodes
 		for _, n := range v.Replacements {
 			g.launches = append(g.launches, n.ID())
-			if n.Price != resources.Unpriced {
-				g.after += n.Price
-			}
+			g.after.add(n.Price)
 		}
 	}
 	for _, i := range staying {
@@ -231,7 +253,9 @@ func approvals(commands []*begun) []*begun {
 			unreplaced[pool] = &copied
 			list = append(list, &copied)
 		default:
-			whole.removes, whole.before = append(slices.Clip(whole.removes), g.removes...), whole.before+g.before
+			whole.removes = append(slices.Clip(whole.removes), g.removes...)
+			whole.before.known += g.before.known
+			whole.before.unknown += g.before.unknown
 		}
 	}
 	return list

@@ -41,7 +41,7 @@ func TestWhatIsToldOfACommand(t *testing.T) {
 	together :=
 		" DisruptionLaunching: The node is to go: Drifted: 5.000/h before, 2.000/h after, once default/m is there"
 	want := []string{"a" + together, "b" + together,
-		"c DisruptionLaunching: The node is to go: Drifted: 0.000/h before, 0.000/h after"}
+		"c DisruptionLaunching: The node is to go: Drifted: an unknown price before, 0.000/h after"}
 	if said := tape.Said(); !slices.Equal(said, want) {
 		t.Errorf("said %q, want %q", said, want)
 	}
