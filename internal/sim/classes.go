@@ -66,8 +66,8 @@ func (w *World) overlooked() string {
 	problem := ""
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
-		m := w.checks.machines[string(claim.UID)]
-		if m != nil && m.ImageID != w.account.Newest() && w.poolOf(claim) != nil && !isOther(claim) &&
+		m, pool := w.checks.machines[string(claim.UID)], w.poolOf(claim)
+		if m != nil && m.ImageID != w.account.Newest() && pool != nil && !isOther(pool) && !isOther(claim) &&
 			!condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) {
 			problem = fmt.Sprintf("claim %s runs image %s, its class selects %s, and it is not drifted", claim.Name,
 				m.ImageID, w.account.Newest())
