@@ -124,7 +124,7 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim,
 		}
 		return provider.Instance{}, err
 	}
-	done := p.asks(claim)
+	o, done := p.asks(claim, o)
 	defer done()
 	key, err := o.key()
 	if err != nil {
@@ -149,13 +149,15 @@ func fenceOf(mark string) provider.Fence {
 	return provider.Fence{Annotation: launchid.DealerKey, Value: mark}
 }
 
-// asks notes a claim while its launch is requested.
-func (p *Provider) asks(claim *karpenterv1.NodeClaim) (done func()) {
+// asks notes a claim while its launch is requested, and returns what to ask for.
+func (p *Provider) asks(claim *karpenterv1.NodeClaim, o *order) (spread *order, done func()) {
+	spread, release := p.spreadAlike(o)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	uid := string(claim.UID)
 	p.asking[uid] = claim
-	return func() {
+	return spread, func() {
+		release()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.asking, uid)

@@ -135,6 +135,8 @@ type Provider struct {
 	spread map[string]offering.Pool
 	// inside is the reservation into which this process launched a machine, by provider ID.
 	inside map[string]string
+	// held counts the launches under way that ask for a reservation, by its id, if others are alike.
+	held map[string]int64
 	// lastListing is the number of the listing in lastSeen; listings counts the requested ones.
 	lastListing int64
 	listings    atomic.Int64
@@ -183,7 +185,7 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{},
 		lastSeen: map[string]machines.Machine{},
 		tagged:   map[string]map[string]string{}, spread: map[string]offering.Pool{},
-		inside: map[string]string{}, ends: map[string]time.Time{},
+		inside: map[string]string{}, held: map[string]int64{}, ends: map[string]time.Time{},
 		failing: map[types.UID]failing{},
 		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
 		drained: map[string]bool{}, zoneIDs: map[string]string{}, dedicated: map[types.UID]bool{},

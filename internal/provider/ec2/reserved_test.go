@@ -1,6 +1,9 @@
 package ec2_test
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,27 +17,33 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
+// reserve adds reservations of m5.large in us-east-1a, by id with their places, which the class has found. It returns
+// what shows them to another process.
+func (a *account) reserve(places map[string]int64) (know func(*ec2.Provider)) {
+	class, result := a.kube.classes["default"], resolve.Result{ReservationsAsked: a.server.Now()}
+	for _, id := range slices.Sorted(maps.Keys(places)) {
+		a.server.AddCapacityReservation(ec2test.CapacityReservation{ID: id, Type: "m5.large", Zone: "us-east-1a",
+			Total: int(places[id])})
+		r := awsv1.CapacityReservation{ID: id, InstanceType: "m5.large", AvailabilityZone: "us-east-1a",
+			State: "active", ReservationType: "default"}
+		class.Status.CapacityReservations = append(class.Status.CapacityReservations, r)
+		result.Reservations = append(result.Reservations, resolve.Reservation{CapacityReservation: r,
+			Total: places[id], Available: places[id]})
+	}
+	know = func(p *ec2.Provider) {
+		p.Resolved([]*awsv1.EC2NodeClass{class}, map[string]resolve.Result{"default": result})
+	}
+	know(a.Provider)
+	return know
+}
+
 // E-13, E-38: a machine has the labels of the reservation in which it is, also if its class chooses two of the same
 // type in the same zone. Another process lists it so, too.
 func TestAMachineHasTheLabelsOfItsReservation(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
 	a := newAccount(t, s, ec2test.Faults{})
-	class := a.kube.classes["default"]
-	result := resolve.Result{ReservationsAsked: a.server.Now()}
-	for _, id := range []string{"cr-1", "cr-2"} {
-		a.server.AddCapacityReservation(ec2test.CapacityReservation{ID: id, Type: "m5.large", Zone: "us-east-1a",
-			Total: 1})
-		r := awsv1.CapacityReservation{ID: id, InstanceType: "m5.large", AvailabilityZone: "us-east-1a",
-			State: "active", ReservationType: "default"}
-		class.Status.CapacityReservations = append(class.Status.CapacityReservations, r)
-		result.Reservations = append(result.Reservations, resolve.Reservation{CapacityReservation: r, Total: 1,
-			Available: 1})
-	}
-	know := func(p *ec2.Provider) {
-		p.Resolved([]*awsv1.EC2NodeClass{class}, map[string]resolve.Result{"default": result})
-	}
-	know(a.Provider)
+	know := a.reserve(map[string]int64{"cr-1": 1, "cr-2": 1})
 	var launched []provider.Instance
 	for _, name := range []string{"one", "other"} {
 		of := claim(name, must(karpenterv1.CapacityTypeLabelKey, catalog.Reserved))
@@ -44,7 +53,6 @@ func TestAMachineHasTheLabelsOfItsReservation(t *testing.T) {
 		}
 		a.kube.bind(of, machine.ProviderID)
 		launched = append(launched, machine)
-		a.server.Advance(2 * time.Second) // then the catalogue knows what has come
 	}
 	a.Settle(t)
 	another := a.restart(t, s, "")
@@ -62,5 +70,32 @@ func TestAMachineHasTheLabelsOfItsReservation(t *testing.T) {
 		if got := i.Labels[string(offering.LabelReservationID)]; i.CapacityType != catalog.Reserved || got != in {
 			t.Errorf("%s is %s in reservation %q, want %q", i.ProviderID, i.CapacityType, got, in)
 		}
+	}
+}
+
+// E-13: a plan for places of two reservations that are alike gets them at once. EC2 refuses a fleet with both.
+func TestLaunchesAreSpreadOverReservations(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
+	a.reserve(map[string]int64{"cr-1": 2, "cr-2": 3})
+	failures := make(chan error)
+	for n := range 5 {
+		go func() {
+			of := claim(fmt.Sprintf("n%d", n), must(karpenterv1.CapacityTypeLabelKey, catalog.Reserved))
+			_, err := a.Launch(t.Context(), of, time.Time{})
+			failures <- err
+		}()
+	}
+	for range 5 {
+		if err := <-failures; err != nil {
+			t.Error(err)
+		}
+	}
+	count := map[string]int{}
+	for _, i := range a.server.Instances() {
+		count[i.Reservation]++
+	}
+	if count["cr-1"] != 2 || count["cr-2"] != 3 {
+		t.Errorf("machines by reservation: %v", count)
 	}
 }

@@ -1,0 +1,56 @@
+package ec2
+
+import "slices"
+
+// This file spreads launches over reservations that are alike: of one type in one zone. EC2 refuses a fleet with both,
+// so a launch asks for one of them. The order is the same for all claims of a plan.
+
+// place is what reservations that are alike share.
+type place struct{ kind, zone string }
+
+// spreadAlike returns the order with one reservation for each type and zone: that with most free places, without those
+// that launches under way ask for. It holds a place there until release is called.
+func (p *Provider) spreadAlike(o *order) (narrowed *order, release func()) {
+	chosen, alike := map[place]string{}, false
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	free := func(id string) int64 {
+		left, _ := p.reservations.Left(id)
+		return left - p.held[id]
+	}
+	for _, each := range o.request.Overrides {
+		at := place{each.Type, each.Zone}
+		if each.Reservation == "" {
+			continue
+		}
+		before, known := chosen[at]
+		alike = alike || known && before != each.Reservation
+		if !known || free(each.Reservation) > free(before) {
+			chosen[at] = each.Reservation
+		}
+	}
+	if !alike {
+		return o, func() {}
+	}
+	copied := *o
+	copied.request.Overrides = nil
+	var holds []string
+	for _, each := range o.request.Overrides {
+		if id := chosen[place{each.Type, each.Zone}]; id == "" || id == each.Reservation {
+			copied.request.Overrides = append(copied.request.Overrides, each)
+			if id != "" && !slices.Contains(holds, id) {
+				holds = append(holds, id)
+				p.held[id]++
+			}
+		}
+	}
+	return &copied, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, id := range holds {
+			if p.held[id]--; p.held[id] == 0 {
+				delete(p.held, id)
+			}
+		}
+	}
+}
