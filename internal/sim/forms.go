@@ -44,7 +44,8 @@ var forms = map[string]string{
 	"second": "TIME",
 	"see": "claims=TEXT machines=N waiting=N silent=N reboots=N launches=N spared=N" +
 		" nodes=TEXT",
-	"sicken": "N TIME", "spoil": "all|bindings", "stall": "KIND TIME", "strip-claim": "N", "switch": "on|off",
+	"sicken": "N TIME", "spoil": "all|bindings",
+	"spot-price": "ZONE NUMBER", "stall": "KIND TIME", "strip-claim": "N", "switch": "on|off",
 	"vanish": "N",
 	"weather": "tokens=TEXT late-share=NUMBER late-most=TIME rate=NUMBER vcpus=N room=N" +
 		" addresses=N",

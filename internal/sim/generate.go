@@ -44,6 +44,7 @@ func Generate(seed uint64) Script {
 	g.commitments()
 	g.attachments()
 	g.reservations()
+	g.spotPrices()
 	sortActions(s.Actions)
 	return s
 }

@@ -60,6 +60,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, attachVerbs())
 	maps.Copy(all, reserveVerbs())
 	maps.Copy(all, classVerbs())
+	maps.Copy(all, priceVerbs())
 	maps.Copy(all, requestVerbs())
 	return all
 }

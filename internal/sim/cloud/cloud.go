@@ -76,7 +76,8 @@ type Cloud struct {
 	reserved []Reservation
 	// inventories has what was on sale with reservations, by description.
 	inventories map[string]kwok.Inventory
-	out         Market // what has run out
+	spot        map[string]float64 // factors on spot prices by zone, where they have changed
+	out         Market             // what has run out
 	known       [4]time.Time
 	marked      [4]time.Time // until when a market is unavailable because machines of it were taken away
 }
@@ -95,11 +96,15 @@ func New(config Config) *Cloud {
 	if config.Rebooted == nil {
 		config.Rebooted = func(*Machine) {}
 	}
-	return &Cloud{config: config, byClaim: map[string]*Machine{}, inventories: map[string]kwok.Inventory{}}
+	return &Cloud{config: config, byClaim: map[string]*Machine{}, inventories: map[string]kwok.Inventory{},
+		spot: map[string]float64{}}
 }
 
 // RunOut sets the markets that have no capacity.
 func (c *Cloud) RunOut(markets Market) { c.out = markets }
+
+// SpotPrices multiplies the first spot prices of a zone with a factor, from now on.
+func (c *Cloud) SpotPrices(zone string, factor float64) { c.spot[zone] = factor }
 
 // Out returns the markets that have no capacity.
 func (c *Cloud) Out() Market { return c.out }

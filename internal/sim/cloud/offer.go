@@ -54,7 +54,7 @@ const NothingStated = -1
 func NewOffers(disks int) (*Offers, error) {
 	offers := Offers{disks: disks}
 	for out := range offers.without {
-		inventory, err := kwok.ParseInventory([]byte(describe(Market(out), disks, nil)))
+		inventory, err := kwok.ParseInventory([]byte(describe(Market(out), disks, nil, nil)))
 		if err != nil {
 			return nil, fmt.Errorf("reading the simulated cloud's types: %w", err)
 		}
@@ -106,7 +106,8 @@ type lot struct {
 const reservedPart = 1000
 
 // describe returns the types as an instance types file, in which sold-out markets are unavailable. lots are by type.
-func describe(out Market, disks int, lots map[string][]lot) string {
+// spot has the factors on spot prices by zone, where they are not 1.
+func describe(out Market, disks int, lots map[string][]lot, spot map[string]float64) string {
 	var types []string
 	stated := ""
 	if disks != NothingStated {
@@ -118,6 +119,9 @@ func describe(out Market, disks int, lots map[string][]lot) string {
 			price := kind.fullPrice
 			if market[1] == catalog.Spot {
 				price = kind.spotPrice
+				if factor, changed := spot[market[0]]; changed {
+					price *= factor
+				}
 			}
 			offerings = append(offerings, fmt.Sprintf(`{"Price": %g, "Available": %t, "Requirements": [
 				{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [%q]},

@@ -60,9 +60,10 @@ func (c *Cloud) Reservations() map[Reservation]int {
 	return free
 }
 
-// inventory returns what is on sale now: without these markets, and with the reservations that have room.
+// inventory returns what is on sale now: without these markets, with the reservations that have room, at the prices of
+// now.
 func (c *Cloud) inventory(out Market) (kwok.Inventory, error) {
-	if len(c.reserved) == 0 {
+	if len(c.reserved) == 0 && len(c.spot) == 0 {
 		return c.config.Offers.without[out], nil
 	}
 	lots := map[string][]lot{}
@@ -72,7 +73,7 @@ func (c *Cloud) inventory(out Market) (kwok.Inventory, error) {
 	for _, each := range lots {
 		slices.SortFunc(each, func(a, b lot) int { return strings.Compare(a.Zone, b.Zone) })
 	}
-	text := describe(out, c.config.Offers.disks, lots)
+	text := describe(out, c.config.Offers.disks, lots, c.spot)
 	if found, known := c.inventories[text]; known {
 		return found, nil
 	}
