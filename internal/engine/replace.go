@@ -33,6 +33,7 @@ func (d *disruption) replaceAll(candidates []*cluster.Node) {
 		d.replaceIn(d.promising(own))
 	}
 	d.far = false
+	d.replaceAtHome(candidates)
 	d.fillReservations(candidates)
 }
 

@@ -107,12 +107,7 @@ func (g *generator) reservations() {
 // in which nodes of some pools cost more than their machines: the pool's weight may ask for the dearer nodes. It also
 // skips those with CapacityBuffers or headroom, whose room pods that move might take (K-40).
 func (w *World) reservedIdle() string {
-	kept := slices.ContainsFunc(w.script.Actions, func(a Action) bool {
-		_, overhead := arguments(a.Args).value("overhead")
-		_, headroom := arguments(a.Args).value("headroom")
-		return overhead || headroom
-	})
-	if kept || w.script.hasVerb(verbCommitment, "buffer") {
+	if w.script.keepsDear() {
 		return ""
 	}
 	problem := ""
@@ -131,6 +126,16 @@ func (w *World) reservedIdle() string {
 		}
 	})
 	return problem
+}
+
+// keepsDear reports whether a script may keep a node that costs more than another of the same type: the weight of
+// pools may ask for it, a commitment may pay for it, and pods that move might take room that is kept free (K-40).
+func (s *Script) keepsDear() bool {
+	return s.hasVerb(verbCommitment, "buffer") || slices.ContainsFunc(s.Actions, func(a Action) bool {
+		_, overhead := arguments(a.Args).value("overhead")
+		_, headroom := arguments(a.Args).value("headroom")
+		return overhead || headroom
+	})
 }
 
 // soldOtherwise finds a claim or node whose labels state another capacity type, or another reservation, than its

@@ -106,6 +106,18 @@ func (c *Cloud) RunOut(markets Market) { c.out = markets }
 // SpotPrices multiplies the first spot prices of a zone with a factor, from now on.
 func (c *Cloud) SpotPrices(zone string, factor float64) { c.spot[zone] = factor }
 
+// SpotPrice returns the spot price of a type in a zone, in dollars per hour; 0 for an unknown type.
+func (c *Cloud) SpotPrice(kind, zone string) float64 {
+	for _, each := range kinds() {
+		if factor, changed := c.spot[zone]; each.name == kind && changed {
+			return each.spotPrice * factor
+		} else if each.name == kind {
+			return each.spotPrice
+		}
+	}
+	return 0
+}
+
 // Out returns the markets that have no capacity.
 func (c *Cloud) Out() Market { return c.out }
 
