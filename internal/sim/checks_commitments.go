@@ -65,6 +65,10 @@ func (w *World) standOf(claim *karpenterv1.NodeClaim) *stand {
 			narrow(translate.Key(r.Key), r.Values)
 		}
 	}
+	// A machine is what its label says: after the end of a reservation that is not what the claim asked for.
+	if is := claim.Labels[karpenterv1.CapacityTypeLabelKey]; is != "" {
+		s.spot, s.demand, s.reserved = true, true, true
+	}
 	for key, value := range claim.Labels {
 		narrow(requirement.Key(key), []string{value})
 	}
