@@ -16,8 +16,8 @@ import (
 // homeTries bounds how many such nodes are tried in vain in a round.
 const homeTries = 10
 
-// home is an instance type in a zone.
-type home struct{ kind, zone string }
+// sale is a way to buy machines of a type.
+type sale struct{ kind, zone, capacityType string }
 
 // replaceAtHome replaces such nodes one by one, those with the largest saving first.
 func (d *disruption) replaceAtHome(candidates []*cluster.Node) {
@@ -26,17 +26,18 @@ func (d *disruption) replaceAtHome(candidates []*cluster.Node) {
 	}
 	savings := map[*cluster.Node]resources.Money{}
 	var list []*cluster.Node
-	prices := map[string]map[home]map[string]resources.Money{} // by pool, and capacity type
+	prices := map[string]map[sale]resources.Money{} // by pool
 	for _, node := range candidates {
 		now := d.future.Node(node)
 		if now == nil || now.Price == resources.Unpriced || !d.replaceable(now) {
 			continue
 		}
 		if prices[now.Pool] == nil {
-			prices[now.Pool] = homePrices(d.base.Pool(now.Pool))
+			prices[now.Pool] = pricesOf(d.base.Pool(now.Pool))
 		}
-		for capacityKind, price := range prices[now.Pool][homeOf(now)] {
-			if capacityKind != capacityType(now) {
+		home := sale{kind: now.Labels[string(catalog.LabelInstanceType)], zone: now.Labels[string(catalog.LabelZone)]}
+		for _, home.capacityType = range []string{catalog.OnDemand, catalog.Spot} {
+			if price, sold := prices[now.Pool][home]; sold && home.capacityType != capacityType(now) {
 				savings[node] = max(savings[node], now.Price-price)
 			}
 		}
@@ -53,14 +54,10 @@ func (d *disruption) replaceAtHome(candidates []*cluster.Node) {
 	}
 }
 
-func homeOf(node *cluster.Node) home {
-	return home{node.Labels[string(catalog.LabelInstanceType)], node.Labels[string(catalog.LabelZone)]}
-}
-
-// homePrices returns what a pool may launch, on demand and on spot: the prices per hour of each type in each zone, by
-// capacity type. Reservations have so many places, see fillReservations.
-func homePrices(pool *cluster.Pool) map[home]map[string]resources.Money {
-	prices := map[home]map[string]resources.Money{}
+// pricesOf returns the prices per hour of what a pool may launch, on demand and on spot. Reservations have so many
+// places, see fillReservations.
+func pricesOf(pool *cluster.Pool) map[sale]resources.Money {
+	prices := map[sale]resources.Money{}
 	if pool == nil || pool.Catalog == nil || pool.Static || pool.Blocked != "" {
 		return prices
 	}
@@ -68,15 +65,9 @@ func homePrices(pool *cluster.Pool) map[home]map[string]resources.Money {
 	pool.Catalog.Narrow(offers, pool.Requirements)
 	for i := range offers.All() {
 		o := pool.Catalog.Offers[i]
-		at := home{pool.Catalog.Types[o.Type].Name, o.Zone}
-		if o.CapacityType == catalog.Reserved {
-			continue
-		}
-		if prices[at] == nil {
-			prices[at] = map[string]resources.Money{}
-		}
-		if known, found := prices[at][o.CapacityType]; !found || o.Price < known {
-			prices[at][o.CapacityType] = o.Price
+		at := sale{pool.Catalog.Types[o.Type].Name, o.Zone, o.CapacityType}
+		if known, found := prices[at]; !found || o.Price < known {
+			prices[at] = o.Price
 		}
 	}
 	return prices
