@@ -184,15 +184,17 @@ func (w *World) checkRest(made *karpenterv1.NodeClaim) {
 	}
 }
 
-// seemsLost reports whether the replica has to assume that the claim's node is gone. The node was registered, and the
-// replica's caches do not show it, or show its deletion: somebody has deleted it, and its claim follows.
+// seemsLost reports whether the replica has to assume that the claim's node is gone: its caches show the deletion of
+// the node, or do not show a node that was registered. Somebody has deleted it, and its claim follows.
 func (w *World) seemsLost(claim *karpenterv1.NodeClaim) bool {
 	m := w.checks.machines[string(claim.UID)]
-	if m == nil || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRegistered) {
+	if m == nil {
 		return false
 	}
-	node := w.actor.line.replica.cache.Peek(&corev1.Node{}, client.ObjectKey{Name: m.Node.Name})
-	return node == nil || node.GetDeletionTimestamp() != nil
+	if node := w.actor.line.replica.cache.Peek(&corev1.Node{}, client.ObjectKey{Name: m.Node.Name}); node != nil {
+		return node.GetDeletionTimestamp() != nil
+	}
+	return condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRegistered)
 }
 
 // initialized reports whether the claim's node is initialized; the claim itself says so a moment later.
