@@ -6,6 +6,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
@@ -29,7 +30,8 @@ func (d *disruption) replaceAtHome(candidates []*cluster.Node) {
 	prices := map[string]map[sale]resources.Money{} // by pool
 	for _, node := range candidates {
 		now := d.future.Node(node)
-		if now == nil || now.Price == resources.Unpriced || !d.replaceable(now) {
+		if now == nil || now.Price == resources.Unpriced || !d.replaceable(now) ||
+			d.left(now.Pool, plan.Underutilized) == 0 {
 			continue
 		}
 		if prices[now.Pool] == nil {

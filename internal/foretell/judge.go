@@ -73,7 +73,7 @@ func (s *Stage) driftOf(pool *karpenterv1.NodePool, claim *karpenterv1.NodeClaim
 		hash, err := spec.Hash(class)
 		if err == nil && spec.Drifted(claim.Annotations, map[string]string{spec.HashKey: hash,
 			spec.HashVersionKey: spec.HashVersion}) {
-			return driftNodeClass, "the specification of EC2NodeClass " + class.Name + " has changed since its launch"
+			return driftNodeClass, spec.DriftText(class.Name)
 		}
 	}
 	kind := claim.Labels[string(catalog.LabelInstanceType)]

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,10 +28,8 @@ func (w *World) changeClass(a arguments) error {
 	if w.account == nil {
 		return nil
 	}
-	for _, word := range a {
-		if word == "image" {
-			w.account.NewImage()
-		}
+	if slices.Contains(a, "image") {
+		w.account.NewImage()
 	}
 	if which, stated := a.value("subnets"); stated {
 		terms := w.account.SelectSubnets(which)

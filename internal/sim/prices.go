@@ -27,6 +27,9 @@ func (w *World) spotPrice(a arguments) error {
 	if err != nil || factor <= 0 || factor > 10 {
 		return fmt.Errorf("the factor is %q: want more than 0, up to 10", a[1])
 	}
+	if a[0] != "zone-a" && a[0] != "zone-b" {
+		return fmt.Errorf("%q is no zone of the cloud: want zone-a or zone-b", a[0])
+	}
 	if w.simulated != nil {
 		w.simulated.SpotPrices(a[0], factor)
 	}

@@ -48,6 +48,33 @@ func TestTheLabelsOfTheMachineGoOntoTheClaim(t *testing.T) {
 	}
 }
 
+// E-38: of two processes that each have launched a machine for a claim, the first one labels it.
+func TestAClaimKeepsTheLabelsOfItsFirstMachine(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	first := true
+	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+		Patch: func(ctx context.Context, s client.WithWatch, o client.Object, p client.Patch,
+			options ...client.PatchOption) error {
+			if _, is := o.(*karpenterv1.NodeClaim); is && first {
+				first = false
+				other := r.claim(t)
+				other.Labels[corev1.LabelTopologyZone] = "b"
+				if err := s.Update(ctx, other); err != nil {
+					return err
+				}
+			}
+			return s.Patch(ctx, o, p, options...)
+		},
+	})
+	r.step = claim.New(r.config)
+	_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+	if zone := r.claim(t).Labels[corev1.LabelTopologyZone]; err == nil || zone != "b" || r.claim(t).Status.ProviderID != "" {
+		t.Errorf("error %v, zone %q, machine %q: want an error, and the claim as the other process left it", err, zone,
+			r.claim(t).Status.ProviderID)
+	}
+}
+
 // P-32: a claim that goes during its launch takes its machine with it, whether its labels or its status can no longer
 // be written. One that has run longer is drained, and the collector ends its machine.
 func TestAClaimThatGoesDuringItsLaunchTakesItsMachine(t *testing.T) {

@@ -42,12 +42,20 @@ func (b *bill) add(price resources.Money) {
 	b.known += price
 }
 
+// money returns the sum of the known prices, or that none is known.
+func (b *bill) money() resources.Money {
+	if b.known == 0 && b.unknown > 0 {
+		return resources.Unpriced
+	}
+	return b.known
+}
+
 // perHour returns the bill as text. An unknown price is not nothing.
 func (b *bill) perHour() string {
 	switch {
 	case b.unknown == 0:
 		return b.known.String() + "/h"
-	case b.known == 0:
+	case b.money() == resources.Unpriced:
 		return "an unknown price"
 	}
 	return fmt.Sprintf("%s/h and an unknown price", b.known)

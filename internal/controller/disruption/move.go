@@ -116,7 +116,7 @@ func (c *Controller) reportCommands(r round, p plan.Plan, outcome apply.Outcome)
 			c.config.Log.Info("disrupting", "event", "Disrupting", "claim", remove.Claim, "node", remove.Node, "pool",
 				remove.Pool, "command-id", g.removes[0].Claim, "reason", remove.Reason, "decision", g.decision(),
 				"disrupted-node-count", len(g.removes), "replacement-node-count", len(g.launches),
-				"pricePerHourBefore", g.before.known.String(), "pricePerHourAfter", g.after.known.String())
+				"pricePerHourBefore", g.before.money().String(), "pricePerHourAfter", g.after.money().String())
 		}
 	}
 }

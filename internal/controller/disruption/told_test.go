@@ -51,6 +51,23 @@ func TestWhatIsToldOfACommand(t *testing.T) {
 	}
 }
 
+// U-15: what nodes cost is told with what is not known of it.
+func TestABillSaysWhatIsUnknown(t *testing.T) {
+	t.Parallel()
+	for want, prices := range map[string][]resources.Money{
+		"0.000/h": nil, "0.003/h": {1000, 2000}, "an unknown price": {resources.Unpriced, resources.MaxPrice},
+		"0.001/h and an unknown price": {resources.Unpriced, 1000},
+	} {
+		var b bill
+		for _, price := range prices {
+			b.add(price)
+		}
+		if got := b.perHour(); got != want {
+			t.Errorf("%v: %q, want %q", prices, got, want)
+		}
+	}
+}
+
 // decisions are the commands that were counted, by decision, reason and type.
 func decisions(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()

@@ -74,10 +74,15 @@ func WithoutLabel(object client.Object, key string) client.Patch {
 // Meta returns a patch with the difference between the labels and annotations of two versions of an object. It keeps
 // those that after lacks, and applies only to this same object.
 func Meta(before, after client.Object) client.Patch {
-	return patchOf(before.GetUID(), slices.Concat(
+	return patchOf(before.GetUID(), changes(before, after))
+}
+
+// changes sets the labels and annotations that are new or different.
+func changes(before, after client.Object) []operation {
+	return slices.Concat(
 		entries("/metadata/labels", before.GetLabels(), after.GetLabels()),
 		entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations()),
-	))
+	)
 }
 
 // MetaUnlessChanged is Meta, and fails if one of these annotations has changed since before, or was added: somebody
@@ -85,8 +90,7 @@ func Meta(before, after client.Object) client.Patch {
 func MetaUnlessChanged(before, after client.Object, keys ...string) client.Patch {
 	return patchOf(before.GetUID(), slices.Concat(
 		still(before, keys...),
-		entries("/metadata/labels", before.GetLabels(), after.GetLabels()),
-		entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations()),
+		changes(before, after),
 	))
 }
 
@@ -101,8 +105,7 @@ func MetaAdding(before, after client.Object) client.Patch {
 	}
 	return patchOf(before.GetUID(), slices.Concat(
 		alone,
-		entries("/metadata/labels", before.GetLabels(), after.GetLabels()),
-		entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations()),
+		changes(before, after),
 	))
 }
 
@@ -111,8 +114,7 @@ func MetaAdding(before, after client.Object) client.Patch {
 func MetaWhere(before, after client.Object, key, value string) client.Patch {
 	return patchOf(before.GetUID(), slices.Concat(
 		[]operation{{"test", annotation(key), value}},
-		entries("/metadata/labels", before.GetLabels(), after.GetLabels()),
-		entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations()),
+		changes(before, after),
 	))
 }
 

@@ -1,17 +1,18 @@
 package ec2
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+)
 
 // This file spreads launches over reservations that are alike: of one type in one zone. EC2 refuses a fleet with both,
 // so a launch asks for one of them. The order is the same for all claims of a plan.
 
-// place is what reservations that are alike share.
-type place struct{ kind, zone string }
-
 // spreadAlike returns the order with one reservation for each type and zone: that with most free places, without those
 // that launches under way ask for. It holds a place there until release is called.
 func (p *Provider) spreadAlike(o *order) (narrowed *order, release func()) {
-	chosen, alike := map[place]string{}, false
+	chosen, alike := map[offering.Pool]string{}, false
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	free := func(id string) int64 {
@@ -19,7 +20,7 @@ func (p *Provider) spreadAlike(o *order) (narrowed *order, release func()) {
 		return left - p.held[id]
 	}
 	for _, each := range o.request.Overrides {
-		at := place{each.Type, each.Zone}
+		at := offering.Pool{Type: each.Type, Zone: each.Zone}
 		if each.Reservation == "" {
 			continue
 		}
@@ -36,7 +37,8 @@ func (p *Provider) spreadAlike(o *order) (narrowed *order, release func()) {
 	copied.request.Overrides = nil
 	var holds []string
 	for _, each := range o.request.Overrides {
-		if id := chosen[place{each.Type, each.Zone}]; id == "" || id == each.Reservation {
+		at := offering.Pool{Type: each.Type, Zone: each.Zone}
+		if id := chosen[at]; id == "" || id == each.Reservation {
 			copied.request.Overrides = append(copied.request.Overrides, each)
 			if id != "" && !slices.Contains(holds, id) {
 				holds = append(holds, id)

@@ -16,6 +16,7 @@ import (
 	nodeclass "github.com/joiner-autoscaler/joiner/internal/provider/ec2/class"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/spec"
 )
 
 // Reasons of drift, as in Karpenter (E-49).
@@ -45,8 +46,7 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (p
 			first(class.Status.AMIs, func(a awsv1.AMI) string { return a.ID })), nil
 	}
 	if nodeclass.Drifted(claim.Annotations, class.Annotations) {
-		return drift(DriftNodeClass, "the specification of EC2NodeClass %s has changed since its launch",
-			class.Name), nil
+		return provider.Drift{Reason: DriftNodeClass, Message: spec.DriftText(class.Name)}, nil
 	}
 	p.mu.Lock()
 	m, seen := p.lastSeen[claim.Status.ProviderID]

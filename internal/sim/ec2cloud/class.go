@@ -60,11 +60,11 @@ func (a *Account) SelectSubnets(which string) []awsv1.SubnetSelectorTerm {
 // Parts returns the shipped provider in the state of a new process, with the controllers that keep the node class and
 // the labels of nodes up to date.
 func (a *Account) Parts(p Process, deps plugin.Deps) (plugin.Parts, error) {
-	machines, err := a.NewProvider(p)
+	clients := a.clients(p.Clock, p.Send)
+	machines, err := a.provider(p, clients)
 	if err != nil {
 		return plugin.Parts{}, err
 	}
-	clients := a.clients(p.Clock, p.Send)
 	resolver, err := resolve.New(resolve.Config{EC2: clients.EC2, SSM: clients.SSM, IAM: clients.IAM,
 		Now: p.Clock.Now, Cluster: clusterName, Region: region})
 	if err != nil {

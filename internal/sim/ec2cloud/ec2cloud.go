@@ -202,9 +202,14 @@ type Process struct {
 
 // NewProvider returns the shipped provider in the state of a new process.
 func (a *Account) NewProvider(p Process) (*ec2.Provider, error) {
+	return a.provider(p, a.clients(p.Clock, p.Send))
+}
+
+// provider is NewProvider with the clients of the process, which has one limiter for all of its calls.
+func (a *Account) provider(p Process, clients calls.Clients) (*ec2.Provider, error) {
 	return ec2.New(context.Background(), ec2.Config{
 		Cluster: p.Cluster, Clock: p.Clock, Process: p.Name, Name: clusterName, Region: region, Types: a.ground.types,
-		Prices: a.ground.prices, Queue: a.queue, Clients: a.clients(p.Clock, p.Send),
+		Prices: a.ground.prices, Queue: a.queue, Clients: clients,
 		Facts: facts, Settings: offering.Settings{MemoryOverhead: 0.075},
 	})
 }

@@ -72,3 +72,8 @@ func Drifted(claim, class map[string]string) bool {
 	return claim[HashVersionKey] == HashVersion && class[HashVersionKey] == HashVersion &&
 		claim[HashKey] != "" && class[HashKey] != "" && claim[HashKey] != class[HashKey]
 }
+
+// DriftText says of a claim what Drifted reports. class is the name of its class.
+func DriftText(class string) string {
+	return "the specification of EC2NodeClass " + class + " has changed since its launch"
+}
