@@ -29,6 +29,9 @@ type Terms struct {
 	Passing map[string]bool
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes (D-05).
 	SpotToSpot bool
+	// Turn counts the searches for something cheaper that have found nothing: the next nodes are tried one by one then
+	// (D-04).
+	Turn int
 }
 
 // Holding returns the terms with a budget of zero for a reason in these pools.

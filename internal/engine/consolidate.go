@@ -152,13 +152,11 @@ func mightFit(s *cluster.Snapshot, node *cluster.Node) bool {
 // order in which the nodes were found must not matter: pods come back in another one. It returns the other nodes.
 func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
 	for n := len(nodes); n > 0; n = n * 7 / 8 {
-		without := d.future.Without(nodes[:n]...)
-		placed, fits := pack.Fit(without, without.Pending)
-		if !fits || launched(without) || !d.roomStays(without) || !d.keepsMix(nodes[:n], nil) ||
-			!d.savesAsScheduled(nodes[:n], without) {
+		after, fit := d.fitElsewhere(nodes[:n])
+		if !fit {
 			continue
 		}
-		d.future = without.Bind(placed)
+		d.future = after
 		for _, node := range nodes[:n] {
 			d.choose(command{nodes: []*cluster.Node{node}, reason: plan.Underutilized, why: whatFits(node) +
 				" elsewhere"})
@@ -166,6 +164,18 @@ func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
 		return nodes[n:]
 	}
 	return nodes
+}
+
+// fitElsewhere reports whether the pods of nodes fit on others, in whatever order they come, so that the nodes may go
+// together with no launch. after is the future without them.
+func (d *disruption) fitElsewhere(nodes []*cluster.Node) (after *cluster.Snapshot, fit bool) {
+	without := d.future.Without(nodes...)
+	placed, fits := pack.Fit(without, without.Pending)
+	if !fits || launched(without) || !d.roomStays(without) || !d.keepsMix(nodes, nil) ||
+		!d.savesAsScheduled(nodes, without) {
+		return nil, false
+	}
+	return without.Bind(placed), true
 }
 
 // savesAsScheduled reports whether the removal of nodes saves enough even if kube-scheduler places their pods in

@@ -28,7 +28,7 @@ func Kept(s *cluster.Snapshot, terms Terms) (kept, going []KeptNode) {
 			}
 		}
 	}
-	future := beginFrom(s, s, Terms{})
+	future := beginFrom(s, s, terms)
 	for _, node := range s.Nodes {
 		if _, done := whyGoing(s, terms, node); done {
 			continue
@@ -88,9 +88,10 @@ func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disrup
 		return ""
 	case len(s.Commitments) > 0 && cost <= 0:
 		return ""
-	case len(moved.Launches) == 0 && !future.goesAsScheduled(node):
-		return ""
 	case len(moved.Launches) == 0:
+		if _, fit := future.fitElsewhere([]*cluster.Node{future.now(node)}); !fit {
+			return ""
+		}
 		return plan.Underutilized
 	case saving <= 0, saving < terms.least(cost), onlyMore(s, []*cluster.Node{node}, cost, moved.Launches),
 		capacityType(node) == "spot" && !terms.SpotToSpot, node.ReplaceableAt() > terms.Now:
@@ -102,12 +103,6 @@ func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disrup
 // least returns what a replacement of nodes at this price has to save.
 func (t Terms) least(price resources.Money) resources.Money {
 	return max(t.MinSaving, price*resources.Money(t.MinSavingPercent)/100)
-}
-
-// goesAsScheduled reports whether a node that goes alone saves enough wherever kube-scheduler puts its pods.
-func (d *disruption) goesAsScheduled(node *cluster.Node) bool {
-	current := d.now(node)
-	return d.savesAsScheduled([]*cluster.Node{current}, d.future.Without(current))
 }
 
 // movedFrom plans for the pods of a node as if it went now.

@@ -33,8 +33,11 @@ func (d *disruption) replaceAll(candidates []*cluster.Node) {
 		d.replaceIn(d.promising(own))
 	}
 	d.far = false
-	d.replaceAtHome(candidates)
+	d.replaceByOne(candidates)
 	d.fillReservations(candidates)
+	if len(d.chosen) == 0 {
+		d.replaceInTurn(candidates)
+	}
 }
 
 // atBest is for nodes of which no fresh plan tells more. Their cost must be above the lower bound for their pods by
@@ -123,37 +126,48 @@ func (d *disruption) within(group []*cluster.Node) []*cluster.Node {
 
 // replace chooses the group if what its pods need can be launched for enough less; false when not.
 func (d *disruption) replace(group []*cluster.Node) bool {
-	return d.replaceBy(group, func([]plan.Launch) bool { return true })
+	return d.replaceBy(group, anyLaunches)
 }
+
+func anyLaunches([]plan.Launch) bool { return true }
 
 // replaceBy is replace, if the launches are as wanted.
 func (d *disruption) replaceBy(group []*cluster.Node, wanted func([]plan.Launch) bool) bool {
+	c, found := d.replacementOf(group, wanted)
+	if !found {
+		return false
+	}
+	d.future = d.future.Without(c.nodes...).Draws(drawing(d.base, c.launches, newLast, len(d.launched()))...)
+	d.choose(c)
+	return true
+}
+
+// replacementOf returns the command that replaces a group, if its launches cost enough less and are as wanted; false
+// when there is none. Nodes of the group that keepSame leaves out are not part of it.
+func (d *disruption) replacementOf(group []*cluster.Node, wanted func([]plan.Launch) bool) (command, bool) {
 	price := d.cost(group...)
 	launches, found := d.replacement(group, price-d.minSaving(price, len(group)))
 	if !found {
-		return false
+		return command{}, false
 	}
 	group, launches = d.keepSame(group, launches)
 	before, after := d.cost(group...), d.costOfLaunches(launches)
 	if !wanted(launches) || onlyMore(d.future, group, before, launches) || d.feeds(launches) ||
 		len(launches) == 0 && !d.savesAsScheduled(group, d.future.Without(group...)) {
-		return false
+		return command{}, false
 	}
 	if held, _ := d.holds(group, launches, before-after); held != "" {
-		return false
+		return command{}, false
 	}
 	d.pin(group, launches)
 	for i := range launches {
 		if !d.onlyCheaper(&launches[i], group, before, after) {
-			return false
+			return command{}, false
 		}
 		launches[i].Replaces, launches[i].Together = names(group), len(launches)
 		launches[i].Pods, launches[i].Buffers = nil, nil // they run elsewhere still: nobody is promised anything
 	}
-	why := d.instead(launches, group)
-	d.future = d.future.Without(group...).Draws(drawing(d.base, launches, newLast, len(d.launched()))...)
-	d.choose(command{nodes: group, launches: launches, reason: plan.Underutilized, why: why})
-	return true
+	return command{nodes: group, launches: launches, reason: plan.Underutilized, why: d.instead(launches, group)}, true
 }
 
 // holds says what keeps a group although its replacement by launches would save enough; "" for nothing.

@@ -139,6 +139,7 @@ func (d *disruption) floorOf(nodes ...*cluster.Node) resources.Money {
 // market is the offers of a pool, with or without spot, and the least that pods cost there. Each shape is looked at
 // once.
 type market struct {
+	offers catalog.Bits
 	floor  catalog.Floor
 	shapes map[*cluster.Shape]catalog.Least
 }
@@ -174,7 +175,7 @@ func (d *disruption) market(pool *cluster.Pool, spotless bool, open uint64) mark
 				offers.Remove(i)
 			}
 		}
-		known = market{pool.Catalog.Floor(offers, pool.NodeOverheadPrice), map[*cluster.Shape]catalog.Least{}}
+		known = market{offers, pool.Catalog.Floor(offers, pool.NodeOverheadPrice), map[*cluster.Shape]catalog.Least{}}
 		d.markets[key] = known
 	}
 	return known

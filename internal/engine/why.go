@@ -45,10 +45,10 @@ func Why(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standing {
 	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyForbidden, whyChosen,
 		whyDue, whyQuiet} {
 		if found, done := look(s, terms, node); done {
-			return found.although(s, terms, node, beginFrom(s, s, Terms{}))
+			return found.although(s, terms, node, beginFrom(s, s, terms))
 		}
 	}
-	return whyNotCheaper(terms, beginFrom(s, s, Terms{}), node)
+	return whyNotCheaper(beginFrom(s, s, terms), node)
 }
 
 // although adds what the node would go for. A node that is expected to fill up is not wanted gone.
@@ -262,7 +262,8 @@ func roomFor(s *cluster.Snapshot, node *cluster.Node) string {
 
 // whyNotCheaper is about nodes that could go and do not, since that saves nothing, or not enough. In future, pending
 // pods have their places.
-func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing {
+func whyNotCheaper(future *disruption, node *cluster.Node) Standing {
+	terms := future.terms
 	moved := future.movedFrom(node)
 	if len(moved.Unplaced) > 0 {
 		u := moved.Unplaced[0]
@@ -282,11 +283,8 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 		found.Cause, found.Text = cause.NothingCheaper, "a commitment pays for it, and no other node would use that"
 	case len(moved.Launches) == 0 && floor != "":
 		found.Cause, found.Text = cause.MinNodes, floor
-	case len(moved.Launches) == 0 && !future.goesAsScheduled(node):
-		found.Cause, found.Text = cause.NothingCheaper,
-			"its pods fit elsewhere only if each comes where it is planned; otherwise some need a node that saves too little, or find none"
 	case len(moved.Launches) == 0:
-		found.Cause, found.Text = cause.OthersFirst, "its pods fit elsewhere, and other nodes go first"
+		found.Cause, found.Text = future.whyNotDeleted(node)
 	case saving <= 0:
 		found.Cause, found.Text = cause.NothingCheaper,
 			fmt.Sprintf("its pods would cost $%s/h elsewhere, and the node costs $%s/h%s", needs, price, beside)
@@ -311,12 +309,40 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 			"pods are waiting that no NodePool may launch a node for: nothing is replaced to save money meanwhile"
 	default:
 		code, why := future.holds([]*cluster.Node{future.now(node)}, moved.Launches, saving)
-		if code == "" {
-			code, why = cause.OthersFirst, "other nodes go first"
+		if why = "and " + why; code == "" {
+			code, why = future.whyNotReplaced(node)
 		}
-		found.Cause, found.Text = code, fmt.Sprintf("replacing it would save $%s/h%s, and %s", saving, beside, why)
+		found.Cause, found.Text = code, fmt.Sprintf("replacing it would save $%s/h%s, %s", saving, beside, why)
 	}
 	return found
+}
+
+// whyNotDeleted is about a node whose pods fit on others.
+func (d *disruption) whyNotDeleted(node *cluster.Node) (cause.Code, string) {
+	group := []*cluster.Node{d.now(node)}
+	if code, why := d.holds(group, nil, d.cost(node)); code != "" {
+		return code, fmt.Sprintf("its pods fit elsewhere, which would save $%s/h, and %s", d.cost(node), why)
+	}
+	if _, fit := d.fitElsewhere(group); !fit {
+		return cause.NothingCheaper, "its pods fit elsewhere only if each comes where it is planned; otherwise some " +
+			"need a node that saves too little, or find none"
+	}
+	return cause.OthersFirst, "its pods fit elsewhere, and other nodes go first"
+}
+
+// whyNotReplaced is about a node whose replacement would save enough.
+func (d *disruption) whyNotReplaced(node *cluster.Node) (cause.Code, string) {
+	group := []*cluster.Node{d.now(node)}
+	if _, found := d.replacementOf(group, anyLaunches); found {
+		return cause.OthersFirst, "and other nodes go first"
+	}
+	price := d.cost(group...)
+	if launches, found := d.replacement(group, price-d.minSaving(price, 1)); found && allSpot(group) &&
+		slices.ContainsFunc(launches, onSpot) {
+		return cause.NothingCheaper, fmt.Sprintf("but a spot node is replaced by a spot node only if at least %d "+
+			"cheaper instance types take its pods", enoughTypes)
+	}
+	return cause.NothingCheaper, "but only if each pod comes where it is planned"
 }
 
 func onSpot(l plan.Launch) bool { return l.Cheapest.CapacityType == catalog.Spot }

@@ -43,7 +43,7 @@ func WhyAll(s *cluster.Snapshot, terms Terms, node *cluster.Node) []Standing {
 	_, pods := DisruptionCost(node)
 	waits := quiet.Cause == cause.QuietTime || quiet.Cause == cause.BudgetClosed || quiet.Cause == cause.BudgetUsedUp
 	if pods > 0 && (!so || waits && s.Pool(node.Pool).Consolidates != cluster.WhenEmpty) {
-		if found := whyNotCheaper(terms, beginFrom(s, s, Terms{}), node); found.Cause != cause.OthersFirst {
+		if found := whyNotCheaper(beginFrom(s, s, terms), node); found.Cause != cause.OthersFirst {
 			add(found)
 		}
 	}

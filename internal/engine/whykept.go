@@ -38,11 +38,11 @@ func WhyBlocked(s *cluster.Snapshot, now int64, node *cluster.Node) (Standing, b
 // disruption has chosen them. It is for many nodes: what they have in common is asked once.
 func WhyNotCheaper(s *cluster.Snapshot, terms Terms, nodes []*cluster.Node) []Standing {
 	list := make([]Standing, len(nodes))
-	future := beginFrom(s, s, Terms{})
+	future := beginFrom(s, s, terms)
 	for i, node := range nodes {
 		found, done := whyQuiet(s, terms, node)
 		if !done {
-			found = whyNotCheaper(terms, future, node)
+			found = whyNotCheaper(future, node)
 		} else {
 			found = found.although(s, terms, node, future)
 		}

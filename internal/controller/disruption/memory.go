@@ -43,6 +43,7 @@ type memory struct {
 	// passing is what was last seen of pools on whose nodes pods are ending (passing.go).
 	passing map[string]passage
 	asked   int // index of the next node to explain
+	turn    int // searches that found nothing
 	// deleted are the claims, by UID, that this process has deleted while no snapshot shows that yet.
 	deleted map[string]bool
 }
@@ -208,6 +209,14 @@ func (m *memory) fruitless(q question, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.looked.question, m.looked.at = q, now
+	m.turn++
+}
+
+// turns returns how many searches have found nothing.
+func (m *memory) turns() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.turn
 }
 
 // next returns which of the nodes to explain now, at most most of them: those after the last ones, then the first

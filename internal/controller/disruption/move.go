@@ -87,7 +87,7 @@ func (c *Controller) terms(r round) engine.Terms {
 		Now: r.now.Unix(), Budgets: map[string][]engine.Budget{},
 		MinSaving: c.config.MinSaving, MinSavingPercent: c.config.MinSavingPercent, SpotToSpot: c.config.SpotToSpot,
 	}
-	terms.Passing = c.memory.passingIn(r.snapshot, r.now)
+	terms.Passing, terms.Turn = c.memory.passingIn(r.snapshot, r.now), c.memory.turns()
 	for name, budgets := range r.budgets {
 		if c.memory.paused(name, r.now) {
 			budgets = append(slices.Clone(budgets), engine.Budget{Max: 0})
