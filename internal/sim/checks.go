@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/app/joiner"
@@ -64,7 +65,7 @@ type checks struct {
 	brought  map[string]int                // by launch: how many machines it ever brought
 	intended map[string]map[types.UID]bool // by launch: claims that ever named it
 	forced   map[string]bool               // by name: nodes that users deleted without our finalizer
-	stripped map[types.UID]bool            // claims from which users took our finalizer last
+	stripped map[types.UID]bool            // claims from which users took our finalizer, until it is back
 	switched time.Duration                 // when users paused disruption; below 0 while it is not paused
 }
 
@@ -106,6 +107,9 @@ func (w *World) check(e apiserver.Event) {
 			}
 			w.checks.ended = append(w.checks.ended, object)
 		case apiserver.Modified:
+			if controllerutil.ContainsFinalizer(object, karpenterv1.TerminationFinalizer) {
+				delete(w.checks.stripped, object.UID)
+			}
 			w.checkNamed(e, object)
 			w.noteLaunch(object)
 			if old := e.Old.(*karpenterv1.NodeClaim); chosen(old) && !chosen(object) {

@@ -117,6 +117,7 @@ func (r *rig) reconcile(t *testing.T) reconcile.Result {
 	return result
 }
 
+// claims counts the claims that are not deleted.
 func (r *rig) claims(t *testing.T) (all, marked int) {
 	t.Helper()
 	var list karpenterv1.NodeClaimList
@@ -124,11 +125,14 @@ func (r *rig) claims(t *testing.T) (all, marked int) {
 		t.Fatal(err)
 	}
 	for _, c := range list.Items {
-		if condition.IsTrue(c.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason) {
+		if c.DeletionTimestamp != nil {
+			continue // its controller does the rest
+		}
+		if all++; condition.IsTrue(c.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason) {
 			marked++
 		}
 	}
-	return len(list.Items), marked
+	return all, marked
 }
 
 func (r *rig) tainted(t *testing.T, name string) bool {
@@ -169,7 +173,8 @@ func machine(name string) (*corev1.Node, *karpenterv1.NodeClaim) {
 	}
 	claim := &karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("c-" + name),
-			Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}},
+			Finalizers: []string{karpenterv1.TerminationFinalizer},
+			Labels:     map[string]string{karpenterv1.NodePoolLabelKey: "default"}},
 		Spec: karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh",
 			Kind: "KWOKNodeClass", Name: "default"}},
 		Status: karpenterv1.NodeClaimStatus{NodeName: name, ProviderID: "kwok://" + name},
@@ -279,6 +284,31 @@ func TestARestartGoesOn(t *testing.T) {
 	r.reconcile(t)
 	if all, _ := r.claims(t); all != 0 {
 		t.Fatalf("%d claims, want the marked one deleted", all)
+	}
+}
+
+// P-40: a claim from which somebody took our finalizer waits until it is back: its machine would stay.
+func TestAClaimWithoutItsFinalizerIsNotDeletedYet(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleet("100%", "a")...)
+	r.reconcile(t)
+	var claim karpenterv1.NodeClaim
+	if err := r.server.Get(t.Context(), client.ObjectKey{Name: "a"}, &claim); err != nil {
+		t.Fatal(err)
+	}
+	for _, held := range []bool{false, true} {
+		claim.Finalizers = nil
+		if held {
+			claim.Finalizers = []string{karpenterv1.TerminationFinalizer}
+		}
+		if err := r.server.Update(t.Context(), &claim); err != nil {
+			t.Fatal(err)
+		}
+		r.sync(t)
+		r.reconcile(t)
+		if all, marked := r.claims(t); all != marked || (all == 0) != held {
+			t.Fatalf("with its finalizer %t: %d claims, %d marked", held, all, marked)
+		}
 	}
 }
 

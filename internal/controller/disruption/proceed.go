@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
@@ -134,8 +135,12 @@ func (c *Controller) together(ctx context.Context, r round, verdicts []engine.Ve
 }
 
 // delete deletes a claim. If its pool has too many, the claim is deleted only if unchanged since it was counted
-// (L-42).
+// (L-42). One that has lost its finalizer is judged again once that is back: its machine would stay (P-40).
 func (c *Controller) delete(ctx context.Context, r round, i engine.Intent) (bool, error) {
+	if claim := r.claims[i.Node.Claim]; claim != nil &&
+		!controllerutil.ContainsFinalizer(claim, karpenterv1.TerminationFinalizer) {
+		return false, nil
+	}
 	if engine.TooMany(i.Reason) {
 		return c.config.Applier.DeleteUnchanged(ctx, removeBy(i), r.counted[i.Node.Claim].ResourceVersion)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
+	"github.com/joiner-autoscaler/joiner/internal/kube/removal"
 	"github.com/joiner-autoscaler/joiner/internal/kube/unseen"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
@@ -101,10 +102,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if claim != nil && claim.DeletionTimestamp == nil {
-		err := c.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
-		if client.IgnoreNotFound(err) != nil {
-			return reconcile.Result{}, fmt.Errorf("deleting NodeClaim %s of deleted node %s: %w", claim.Name,
-				node.Name, err)
+		if err := removal.Delete(ctx, c.config.Client, claim); err != nil {
+			return reconcile.Result{}, fmt.Errorf("ending deleted node %s: %w", node.Name, err)
 		}
 		c.config.Log.Info("deleted NodeClaim, its node was deleted", "event", "NodeClaimDeleting", "claim", claim.Name,
 			"node", node.Name)

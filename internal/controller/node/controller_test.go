@@ -269,6 +269,22 @@ func TestADeletedNodeDeletesItsClaim(t *testing.T) {
 	}
 }
 
+// P-40: not one whose finalizer somebody took off. It would be gone at once, and leave its machine.
+func TestADeletedNodeWaitsForTheFinalizerOfItsClaim(t *testing.T) {
+	t.Parallel()
+	n, claim := dying()
+	claim.DeletionTimestamp, claim.Finalizers = nil, nil
+	r := newRig(t, n, claim, pod("a"))
+	_, err := r.step.Reconcile(t.Context(),
+		reconcile.Request{NamespacedName: types.NamespacedName{Name: "n1"}})
+	if err == nil || !strings.Contains(err.Error(), "ending deleted node n1: deleting NodeClaim c1: somebody took") {
+		t.Errorf("error %v, want one that names both", err)
+	}
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "c1"}, claim); err != nil {
+		t.Errorf("the claim is gone: %v", err)
+	}
+}
+
 func TestANodeThatIsNotOursOrNotDeletedIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()

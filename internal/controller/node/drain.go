@@ -20,7 +20,7 @@ type drainPlan struct {
 	evict []*corev1.Pod
 	// remove are those of left that are deleted directly. The node's deadline leaves only their own grace period, so
 	// the PDB and do-not-disrupt no longer apply (P-41).
-	remove []removal
+	remove []departure
 	// held are pods that ask not to be disrupted, as text.
 	held []string
 	// reason is why the node goes, for pods_drained_total. why is what happens to the node, as text.
@@ -29,8 +29,8 @@ type drainPlan struct {
 	next time.Time
 }
 
-// removal is a pod to delete, with the remaining grace period in seconds.
-type removal struct {
+// departure is a pod to delete, with the remaining grace period in seconds.
+type departure struct {
 	pod          *corev1.Pod
 	graceSeconds int64
 }
@@ -89,7 +89,7 @@ func (p *drainPlan) deadline(pod *corev1.Pod, now, due time.Time) bool {
 	if pod.DeletionTimestamp != nil && !pod.DeletionTimestamp.After(now.Add(time.Duration(seconds+1)*time.Second)) {
 		return true // it will end in time
 	}
-	p.remove = append(p.remove, removal{pod: pod, graceSeconds: seconds})
+	p.remove = append(p.remove, departure{pod: pod, graceSeconds: seconds})
 	return true
 }
 

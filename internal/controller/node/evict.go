@@ -110,7 +110,7 @@ func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, budgets []polic
 }
 
 // remove deletes a pod directly, and returns the API server's refusal, "" for none.
-func (c *Controller) remove(ctx context.Context, r removal, reason string) (string, error) {
+func (c *Controller) remove(ctx context.Context, r departure, reason string) (string, error) {
 	err := c.config.Client.Delete(ctx, r.pod, client.GracePeriodSeconds(r.graceSeconds),
 		client.Preconditions{UID: &r.pod.UID})
 	switch {

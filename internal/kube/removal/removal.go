@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
@@ -24,10 +25,15 @@ func (t Told) Tell(claim *karpenterv1.NodeClaim, cause, why string) {
 	}
 }
 
-// Delete deletes a NodeClaim unless it is being deleted. A claim that is gone is no error.
+// Delete deletes a NodeClaim unless it is being deleted. A claim that is gone is no error. One without our finalizer
+// is an error: it would be gone at once, and leave its machine (P-40). Its controller puts the finalizer back.
 func Delete(ctx context.Context, c client.Client, claim *karpenterv1.NodeClaim) error {
 	if claim.DeletionTimestamp != nil {
 		return nil
+	}
+	if !controllerutil.ContainsFinalizer(claim, karpenterv1.TerminationFinalizer) {
+		return fmt.Errorf("deleting NodeClaim %s: somebody took its finalizer %s off, and it is not back yet",
+			claim.Name, karpenterv1.TerminationFinalizer)
 	}
 	if err := c.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err)

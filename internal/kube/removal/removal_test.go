@@ -1,6 +1,7 @@
 package removal_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -57,12 +58,27 @@ func TestTheSoonerEndOfADrainCounts(t *testing.T) {
 			t.Errorf("%s: deleted %v, ends at %q; want %q", name, stored.DeletionTimestamp, got, test.want)
 		}
 	}
-	gone := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "gone", UID: "g"}}
+	gone := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "gone", UID: "g",
+		Finalizers: []string{karpenterv1.TerminationFinalizer}}}
 	server := controllertest.NewServer(t).Build()
 	if err := removal.Delete(t.Context(), server, gone); err != nil {
 		t.Errorf("what is gone: %v", err)
 	}
 	if err := removal.Bound(t.Context(), server, gone, now, now); err != nil {
 		t.Errorf("what is gone: %v", err)
+	}
+}
+
+// P-40: a claim from which somebody took our finalizer is not deleted: it would be gone at once, and leave a machine.
+func TestAClaimWithoutItsFinalizerStays(t *testing.T) {
+	t.Parallel()
+	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
+	server := controllertest.NewServer(t, claim.DeepCopy()).Build()
+	err := removal.Delete(t.Context(), server, claim)
+	if err == nil || !strings.Contains(err.Error(), "NodeClaim c: somebody took its finalizer karpenter.sh/") {
+		t.Errorf("error %v, want one that names claim and finalizer", err)
+	}
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+		t.Errorf("the claim is gone: %v", err)
 	}
 }
