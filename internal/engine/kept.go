@@ -28,6 +28,7 @@ func Kept(s *cluster.Snapshot, terms Terms) (kept, going []KeptNode) {
 			}
 		}
 	}
+	blocked := rollBlocks(s, terms)
 	future := beginFrom(s, s, terms)
 	for _, node := range s.Nodes {
 		if _, done := whyGoing(s, terms, node); done {
@@ -44,7 +45,7 @@ func Kept(s *cluster.Snapshot, terms Terms) (kept, going []KeptNode) {
 		if !held {
 			found, held = whyDueBy(s, terms, node, func(reason plan.DisruptionReason) plan.Plan {
 				return plans[reason]
-			})
+			}, blocked)
 		}
 		if !held {
 			found, held = whyQuiet(s, terms, node)

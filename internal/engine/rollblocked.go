@@ -21,6 +21,7 @@ const (
 	ByHardLimit   RollBlock = "HardLimit"
 	ByStaticLimit RollBlock = "StaticAtLimit"
 	ByReservation RollBlock = "ReservationUsedUp"
+	ByCluster     RollBlock = "ClusterAtLimit"
 )
 
 // BlockedRoll is why nodes of a pool that are drifted or expired are not replaced.
@@ -28,11 +29,14 @@ type BlockedRoll struct {
 	Waiting int // nodes that are due
 	Reason  plan.DisruptionReason
 	By      RollBlock
-	// Most is the limit on the pool's nodes, and Hard whether it is a hard one; both are zero for ByReservation.
+	// Most is the limit on the pool's nodes, and Hard whether it is a hard one; both are zero for ByReservation and
+	// ByCluster.
 	Most int64
 	Hard bool
 	// Why says what holds up the next node although the pool lets nodes go first; "" where the pool does not.
 	Why string
+	// Ceiling is the limit of the whole cluster.
+	Ceiling limit.Ceiling
 }
 
 // rolling is a look at the nodes of a pool that are due.
@@ -84,8 +88,8 @@ func WhyRollBlocked(s *cluster.Snapshot, terms Terms, name string) (BlockedRoll,
 	switch blocked.Most, blocked.Hard = pool.Limits.Nodes(); blocked.By {
 	case ByHardLimit:
 		blocked.Most, blocked.Hard = pool.Limits.HardNodes, true
-	case ByReservation:
-		blocked.Most, blocked.Hard = 0, false
+	case ByReservation, ByCluster:
+		blocked.Most, blocked.Hard, blocked.Ceiling = 0, false, s.Ceiling()
 	}
 	if r.goFirst() {
 		blocked.Why = r.whyNone(blocked.Reason)
@@ -93,9 +97,26 @@ func WhyRollBlocked(s *cluster.Snapshot, terms Terms, name string) (BlockedRoll,
 	return blocked, true
 }
 
+// rollBlocks returns [WhyRollBlocked] for the pools of s. Each is asked about once.
+func rollBlocks(s *cluster.Snapshot, terms Terms) func(pool string) (BlockedRoll, bool) {
+	type answer struct {
+		found BlockedRoll
+		is    bool
+	}
+	known := map[string]*answer{}
+	return func(pool string) (BlockedRoll, bool) {
+		if known[pool] == nil {
+			found, is := WhyRollBlocked(s, terms, pool)
+			known[pool] = &answer{found, is}
+		}
+		return known[pool].found, known[pool].is
+	}
+}
+
 // mayBeBlocked is a cheap check whether anything could leave no room.
 func (r *rolling) mayBeBlocked() bool {
-	return len(r.due) > 0 && (terminatesFirst(r.pool) || !r.pool.Static && r.pool.Limits.HardNodes != limit.None ||
+	return len(r.due) > 0 && (terminatesFirst(r.pool) || r.pool.Static && r.origin.Ceiling().LeftHard() == 0 ||
+		!r.pool.Static && r.pool.Limits.HardNodes != limit.None ||
 		slices.ContainsFunc(r.due, func(n *cluster.Node) bool { return r.holdsLast(r.pool, n) }))
 }
 
@@ -115,6 +136,8 @@ func (r *rolling) by() RollBlock {
 	case terminatesFirst(pool) && lackingIn(r.origin, pool) > 0: // one has gone
 	case terminatesFirst(pool):
 		return ByStaticLimit
+	case pool.Static && pool.Blocked == "" && r.origin.Ceiling().LeftHard() == 0:
+		return ByCluster
 	case pool.Static && pool.Blocked == "" && r.surgesNowhere(pool), !pool.Static &&
 		(stays(usedUp) || r.keptByUsers()):
 		return ByReservation
@@ -156,6 +179,9 @@ func (b BlockedRoll) Text() string {
 			limit.Kind(b.Hard), nodesText(int(b.Most)))
 		first, none = "one may go before", "raise spec."+map[bool]string{true: "hardLimits", false: "limits"}[b.Hard]+
 			".nodes; "+none
+	case ByCluster:
+		text += b.Ceiling.Text() + "; that leaves no room for what replaces one"
+		first, none = "one may go before", "raise --"+b.Ceiling.Flag()+", or remove a node"
 	default:
 		text += "what replaces one only fits in reservations that are used up"
 		first = "one may go before"

@@ -163,13 +163,12 @@ func whyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, boo
 			return Expire(s, terms)
 		}
 		return Drift(s, terms)
-	})
+	}, rollBlocks(s, terms))
 }
 
-// whyDueBy is whyDue; method returns the plan of the method for a reason.
-func whyDueBy(s *cluster.Snapshot, terms Terms, node *cluster.Node,
-	method func(plan.DisruptionReason) plan.Plan) (Standing,
-	bool) {
+// whyDueBy is whyDue; method returns the plan of the method for a reason, and blocked is [WhyRollBlocked].
+func whyDueBy(s *cluster.Snapshot, terms Terms, node *cluster.Node, method func(plan.DisruptionReason) plan.Plan,
+	blocked func(pool string) (BlockedRoll, bool)) (Standing, bool) {
 	reason := renewal(s, node)
 	if reason == "" {
 		return Standing{}, false
@@ -182,6 +181,10 @@ func whyDueBy(s *cluster.Snapshot, terms Terms, node *cluster.Node,
 		if stay.Claim == node.Claim {
 			return WhyStay(stay, reason), true
 		}
+	}
+	if found, is := blocked(node.Pool); is {
+		return Standing{Wanted: reason, Cause: cause.NoReplacement, Text: "NodePool " + node.Pool + ": " +
+			found.Text()}, true
 	}
 	return Standing{Wanted: reason, Cause: cause.OthersFirst, Text: "others are replaced first"}, true
 }

@@ -42,7 +42,7 @@ func (w *World) checkLiveness() {
 	}
 	for _, check := range []func() string{
 		w.tooMany, w.unplaced, w.strays, w.claimsAlone, w.nodesAlone, w.idle, w.drifted, w.mislabelled, w.roomMissing,
-		w.below, w.headroomMissing, w.reservedIdle, w.soldOtherwise, w.overlooked, w.dearSpot,
+		w.below, w.headroomMissing, w.reservedIdle, w.soldOtherwise, w.overlooked, w.dearSpot, w.unkept,
 	} {
 		if problem := check(); problem != "" {
 			w.fail(checkConverges, "%s", problem)

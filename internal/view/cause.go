@@ -404,6 +404,8 @@ func ofSaving() []Entry {
 			"raise the annotation joiner.sh/spot-ratio of that NodePool, or remove it"),
 		own(cause.WaitingPodsFirst, "pods are waiting that no NodePool may launch a node for",
 			"when those have a place", "make room for the pods that wait"),
+		own(cause.NoReplacement, "N nodes of NodePool POOL are due to be replaced, and no room is left for what replaces "+
+			"one", "when there is room", "see what makes room: joinerctl explain nodepool POOL"),
 		own(cause.OthersFirst, "other nodes go first", "in a later round", nothing),
 	}
 }

@@ -455,6 +455,9 @@ func TestK48_ABlockedRollIsTold(t *testing.T) {
 		"raise spec.limits.nodes; the feature gate TerminateFirstDrift lets one go before, and is off")
 	check(t, see("replicas=2 hard.nodes=2 blocked=it_is_being_deleted"), kind, metav1.ConditionTrue,
 		"replicas are at the hard limit", "none does now: NodePool default launches nothing: it is being deleted")
+	check(t, see("replicas=2", "limit cluster claims=2"), kind, metav1.ConditionTrue, "2 nodes are due",
+		"NodeClaims 2 of 2 in the whole cluster (--max-node-claims-hard); that leaves no room",
+		"raise --max-node-claims-hard, or remove a node")
 	see("hard.nodes=2")
 	r.picture = cluster.Snapshot{}
 	if _, found := condition.Get(r.reconcile(t).Status.Conditions, kind); found {

@@ -189,6 +189,8 @@ const (
 	SpotToSpotOff Code = "SpotToSpotOff"
 	// WaitingPodsFirst: pods wait at a limit.
 	WaitingPodsFirst Code = "WaitingPodsFirst"
+	// NoReplacement: what replaces the node cannot be there before it goes.
+	NoReplacement Code = "NoReplacement"
 	// OthersFirst: the node may go, and others go before it.
 	OthersFirst Code = "OthersFirst"
 )
@@ -205,7 +207,7 @@ func StayingCodes() []Code {
 		PodDisruptionBudget, IsReplacement, ReplacementOnTheWay, Draining, PodsComing, KeepsRoom, Paused, PoolHeld,
 		BackingOff, BudgetClosed, BudgetUsedUp,
 		StaticPoolNode, MinNodes, ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper,
-		SavingTooSmall, JustReplaced, SpotToSpotOff, SpotRatio, WaitingPodsFirst, OthersFirst,
+		SavingTooSmall, JustReplaced, SpotToSpotOff, SpotRatio, WaitingPodsFirst, NoReplacement, OthersFirst,
 	}
 }
 
