@@ -26,22 +26,58 @@ const (
 // replaceByOne replaces nodes whose pods and daemons all have room on one machine that costs much less, those with the
 // largest saving first. Spot prices have risen above on-demand, say, or spot capacity is back.
 func (d *disruption) replaceByOne(candidates []*cluster.Node) {
-	savings := map[*cluster.Node]resources.Money{}
-	var list []*cluster.Node
-	for node, now := range d.each(candidates) {
-		price := d.cost(now)
+	tries := sureTries
+	for _, x := range d.beyondOne(candidates) {
+		price := d.cost(x.node)
 		least := max(1, d.share(price))
-		savings[node] = price - d.costOfOne(now)
-		if savings[node] >= max(least, min(atBest*least, price/2)) {
-			list = append(list, node)
+		if x.beyond < max(least, min(atBest*least, price/2)) {
+			continue
+		}
+		if group := d.within([]*cluster.Node{x.node}); len(group) > 0 && !d.replace(group) {
+			if tries--; tries == 0 {
+				return
+			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *cluster.Node) int { return cmp.Compare(savings[b], savings[a]) })
-	for tries := sureTries; len(list) > 0 && tries > 0; list = list[1:] {
-		if group := d.within(list[:1]); len(group) > 0 && !d.replace(group) {
-			tries--
+}
+
+// replaceInTurn replaces nodes one by one where nothing else is worth doing. A search that finds nothing is followed
+// by one for the next nodes, so that each has its turn.
+func (d *disruption) replaceInTurn(candidates []*cluster.Node) {
+	list, first := d.beyondOne(candidates), 0
+	if len(list) > turnTries {
+		first = d.terms.Turn % ((len(list) + turnTries - 1) / turnTries) * turnTries
+	}
+	tries := turnTries
+	for _, x := range list[first:] {
+		if group := d.within([]*cluster.Node{x.node}); len(group) > 0 && !d.replace(group) {
+			if tries--; tries == 0 {
+				return
+			}
 		}
 	}
+}
+
+// single is a node, as it is in the future, and how much more it costs than one new node for all that runs on it.
+type single struct {
+	node   *cluster.Node
+	beyond resources.Money
+}
+
+// beyondOne lists the candidates that may be replaced now, those that cost most beyond one new node first.
+func (d *disruption) beyondOne(candidates []*cluster.Node) []single {
+	var list []single
+	for _, node := range candidates {
+		now := d.future.Node(node)
+		if now != nil && now.Price != resources.Unpriced && d.replaceable(now) &&
+			d.left(now.Pool, plan.Underutilized) > 0 {
+			list = append(list, single{now, d.cost(now) - d.costOfOne(now)})
+		}
+	}
+	slices.SortFunc(list, func(a, b single) int {
+		return cmp.Or(cmp.Compare(b.beyond, a.beyond), strings.Compare(a.node.Claim, b.node.Claim))
+	})
+	return list
 }
 
 // costOfOne returns what the cheapest new node with room for all that runs on a node costs per hour, in its NodePool;
@@ -74,43 +110,4 @@ func (d *disruption) costOfOne(node *cluster.Node) resources.Money {
 		return pool.Catalog.Offers[first].Price + pool.NodeOverheadPrice
 	}
 	return resources.Unpriced
-}
-
-// replaceInTurn replaces nodes one by one where nothing else is worth doing. First come those that cost most beyond
-// one machine for all that runs on them. A search that finds nothing is followed by one for the next nodes, so that
-// each has its turn.
-func (d *disruption) replaceInTurn(candidates []*cluster.Node) {
-	savings := map[*cluster.Node]resources.Money{}
-	var list []*cluster.Node
-	for node, now := range d.each(candidates) {
-		list, savings[node] = append(list, node), d.cost(now)-d.costOfOne(now)
-	}
-	slices.SortFunc(list, func(a, b *cluster.Node) int {
-		return cmp.Or(cmp.Compare(savings[b], savings[a]), strings.Compare(a.Claim, b.Claim))
-	})
-	first := 0
-	if len(list) > turnTries {
-		first = d.terms.Turn % ((len(list) + turnTries - 1) / turnTries) * turnTries
-	}
-	tries := turnTries
-	for _, node := range list[first:] {
-		if group := d.within([]*cluster.Node{node}); len(group) > 0 && !d.replace(group) {
-			if tries--; tries == 0 {
-				return
-			}
-		}
-	}
-}
-
-// each yields the candidates that may be replaced now, and each as it is in the future.
-func (d *disruption) each(candidates []*cluster.Node) func(yield func(node, now *cluster.Node) bool) {
-	return func(yield func(node, now *cluster.Node) bool) {
-		for _, node := range candidates {
-			now := d.future.Node(node)
-			if now != nil && now.Price != resources.Unpriced && d.replaceable(now) &&
-				d.left(now.Pool, plan.Underutilized) > 0 && !yield(node, now) {
-				return
-			}
-		}
-	}
 }
