@@ -94,6 +94,7 @@ type optionsRecord struct {
 	SpotToSpot       bool                      `json:"spotToSpot,omitempty"`
 	Budgets          map[string][]budgetRecord `json:"budgets,omitempty"` // by pool
 	Passing          []string                  `json:"passing,omitempty"` // pools, sorted
+	Turn             int                       `json:"turn,omitempty"`
 }
 
 type budgetRecord struct {

@@ -121,6 +121,9 @@ func verbs(t engine.Terms) []verb {
 	if len(t.Passing) > 0 {
 		saving += " passing=(" + strings.Join(slices.Sorted(maps.Keys(t.Passing)), ",") + ")"
 	}
+	if t.Turn != 0 {
+		saving += fmt.Sprintf(" turn=%d", t.Turn)
+	}
 	if t.SpotToSpot {
 		saving += " spot-to-spot"
 	}

@@ -36,7 +36,7 @@ type verb struct {
 }
 
 // forTerms are the arguments that terms reads.
-const forTerms = "now budget spot-to-spot min-percent passing min-saving"
+const forTerms = "now budget spot-to-spot min-percent passing min-saving turn"
 
 // verbs are the commands of scripts, by name.
 func verbs() map[string]verb {
@@ -244,11 +244,12 @@ func whyPool(s *cluster.Snapshot) string {
 	return enginetest.Shorten(b.String())
 }
 
-// terms reads now, budget, spot-to-spot, min-percent, passing (pools) and, in dollars per hour, min-saving.
+// terms reads now, budget, spot-to-spot, min-percent, turn, passing (pools) and, in dollars per hour, min-saving.
 func terms(t *testing.T, d *datadriven.TestData) engine.Terms {
 	t.Helper()
 	terms := engine.Terms{Budgets: budgets(t, d), SpotToSpot: d.HasArg("spot-to-spot")}
-	for name, number := range map[string]any{"now": &terms.Now, "min-percent": &terms.MinSavingPercent} {
+	for name, number := range map[string]any{"now": &terms.Now, "min-percent": &terms.MinSavingPercent,
+		"turn": &terms.Turn} {
 		if d.HasArg(name) {
 			d.ScanArgs(t, name, number)
 		}
