@@ -91,7 +91,7 @@ func WhyRollBlocked(s *cluster.Snapshot, terms Terms, name string) (BlockedRoll,
 	case ByReservation, ByCluster:
 		blocked.Most, blocked.Hard, blocked.Ceiling = 0, false, s.Ceiling()
 	}
-	if r.goFirst() {
+	if r.goFirst() && blocked.By != ByCluster {
 		blocked.Why = r.whyNone(blocked.Reason)
 	}
 	return blocked, true
@@ -132,12 +132,13 @@ func (r *rolling) by() RollBlock {
 	stays := func(why func(plan.Unplaced, *cluster.Pool) bool) bool {
 		return slices.ContainsFunc(r.plan.Stays, func(stay plan.Stay) bool { return why(stay.Homeless, pool) })
 	}
+	full := pool.Static && pool.Blocked == "" && r.origin.Ceiling().LeftHard() == 0
 	switch {
+	case full && (!terminatesFirst(pool) || lackingIn(r.origin, pool) > 0): // nor does what the pool lacks come
+		return ByCluster
 	case terminatesFirst(pool) && lackingIn(r.origin, pool) > 0: // one has gone
 	case terminatesFirst(pool):
 		return ByStaticLimit
-	case pool.Static && pool.Blocked == "" && r.origin.Ceiling().LeftHard() == 0:
-		return ByCluster
 	case pool.Static && pool.Blocked == "" && r.surgesNowhere(pool), !pool.Static &&
 		(stays(usedUp) || r.keptByUsers()):
 		return ByReservation
@@ -181,7 +182,7 @@ func (b BlockedRoll) Text() string {
 			".nodes; "+none
 	case ByCluster:
 		text += b.Ceiling.Text() + "; that leaves no room for what replaces one"
-		first, none = "one may go before", "raise --"+b.Ceiling.Flag()+", or remove a node"
+		none = "raise --" + b.Ceiling.Flag() + ", or remove a node"
 	default:
 		text += "what replaces one only fits in reservations that are used up"
 		first = "one may go before"
