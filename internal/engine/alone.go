@@ -23,39 +23,45 @@ const (
 	turnTries = 20
 )
 
-// replaceByOne replaces nodes whose pods and daemons all have room on one machine that costs much less, those with the
-// largest saving first. Spot prices have risen above on-demand, say, or spot capacity is back.
-func (d *disruption) replaceByOne(candidates []*cluster.Node) {
+// replaceByOne replaces nodes whose pods and daemons all have room on one machine that costs much less, those first
+// that save most. Spot prices have risen above on-demand, say, or spot capacity is back. It returns those that it did
+// not try.
+func (d *disruption) replaceByOne(list []single) (rest []single) {
 	tries := sureTries
-	for _, x := range d.beyondOne(candidates) {
+	for _, x := range list {
 		price := d.cost(x.node)
 		least := max(1, d.share(price))
-		if x.beyond < max(least, min(atBest*least, price/2)) {
-			continue
-		}
-		if group := d.within([]*cluster.Node{x.node}); len(group) > 0 && !d.replace(group) {
-			if tries--; tries == 0 {
-				return
-			}
+		if tries == 0 || x.beyond < max(least, min(atBest*least, price/2)) {
+			rest = append(rest, x)
+		} else if d.inVain(x.node) {
+			tries--
 		}
 	}
+	return rest
 }
 
 // replaceInTurn replaces nodes one by one where nothing else is worth doing. A search that finds nothing is followed
 // by one for the next nodes, so that each has its turn.
-func (d *disruption) replaceInTurn(candidates []*cluster.Node) {
-	list, first := d.beyondOne(candidates), 0
+func (d *disruption) replaceInTurn(list []single) {
+	first, tries := 0, turnTries
 	if len(list) > turnTries {
 		first = d.terms.Turn % ((len(list) + turnTries - 1) / turnTries) * turnTries
 	}
-	tries := turnTries
 	for _, x := range list[first:] {
-		if group := d.within([]*cluster.Node{x.node}); len(group) > 0 && !d.replace(group) {
-			if tries--; tries == 0 {
-				return
-			}
+		if d.inVain(x.node) {
+			tries--
+		}
+		if tries == 0 {
+			return
 		}
 	}
+}
+
+// inVain replaces a node if that saves enough, and reports whether it looked for that in vain. Where budgets are used
+// up it does not look.
+func (d *disruption) inVain(node *cluster.Node) bool {
+	group := d.within([]*cluster.Node{node})
+	return len(group) > 0 && !d.replace(group)
 }
 
 // single is a node, as it is in the future, and how much more it costs than one new node for all that runs on it.

@@ -32,7 +32,7 @@ pod last     cpu=1100m node=n26
 	}
 	for turn, want := range []string{"", "n26-claim", "", "n26-claim"} {
 		d := begin(s, Terms{Turn: turn, MinSavingPercent: 5})
-		d.replaceInTurn(d.future.Nodes)
+		d.replaceInTurn(d.beyondOne(d.future.Nodes))
 		var got []string
 		for _, c := range d.chosen {
 			got = append(got, names(c.nodes)...)

@@ -33,10 +33,10 @@ func (d *disruption) replaceAll(candidates []*cluster.Node) {
 		d.replaceIn(d.promising(own))
 	}
 	d.far = false
-	d.replaceByOne(candidates)
+	rest := d.replaceByOne(d.beyondOne(candidates))
 	d.fillReservations(candidates)
-	if len(d.chosen) == 0 {
-		d.replaceInTurn(candidates)
+	if len(d.chosen) == 0 { // so nothing has changed since
+		d.replaceInTurn(rest)
 	}
 }
 

@@ -35,7 +35,7 @@ type BlockedRoll struct {
 	Hard bool
 	// Why says what holds up the next node although the pool lets nodes go first; "" where the pool does not.
 	Why string
-	// Ceiling is the limit of the whole cluster.
+	// Ceiling is the limit of the whole cluster, for ByCluster; else zero.
 	Ceiling limit.Ceiling
 }
 
@@ -88,7 +88,9 @@ func WhyRollBlocked(s *cluster.Snapshot, terms Terms, name string) (BlockedRoll,
 	switch blocked.Most, blocked.Hard = pool.Limits.Nodes(); blocked.By {
 	case ByHardLimit:
 		blocked.Most, blocked.Hard = pool.Limits.HardNodes, true
-	case ByReservation, ByCluster:
+	case ByReservation:
+		blocked.Most, blocked.Hard = 0, false
+	case ByCluster:
 		blocked.Most, blocked.Hard, blocked.Ceiling = 0, false, s.Ceiling()
 	}
 	if r.goFirst() && blocked.By != ByCluster {

@@ -22,10 +22,8 @@ func (w *World) unkept() string {
 		terms := engine.Terms{Now: now.Unix(), Budgets: map[string][]engine.Budget{},
 			MinSavingPercent: engine.DefaultMinSavingPercent}
 		w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
-			if budgets, err := translate.ActiveBudgets(o.(*karpenterv1.NodePool), now,
-				engine.Sizes(s)[o.GetName()]); err == nil {
-				terms.Budgets[o.GetName()] = budgets
-			}
+			pool := o.(*karpenterv1.NodePool)
+			terms.Budgets[pool.Name], _ = translate.ActiveBudgets(pool, now, engine.Sizes(s)[pool.Name])
 		})
 		for _, node := range s.Nodes {
 			found := engine.Why(s, terms, node)
