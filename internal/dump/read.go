@@ -162,7 +162,7 @@ func (r *reader) rest(parts *cluster.Snapshot) {
 
 func (r *reader) terms(o optionsRecord) engine.Terms {
 	t := engine.Terms{Now: o.Now, MinSaving: resources.Money(o.MinSaving), MinSavingPercent: o.MinSavingPercent,
-		SpotToSpot: o.SpotToSpot, Turn: o.Turn}
+		SpotToSpot: o.SpotToSpot, Turn: o.Turn, Again: o.Again}
 	for _, pool := range o.Passing {
 		if t.Passing == nil {
 			t.Passing = map[string]bool{}

@@ -95,6 +95,7 @@ type optionsRecord struct {
 	Budgets          map[string][]budgetRecord `json:"budgets,omitempty"` // by pool
 	Passing          []string                  `json:"passing,omitempty"` // pools, sorted
 	Turn             int                       `json:"turn,omitempty"`
+	Again            bool                      `json:"again,omitempty"`
 }
 
 type budgetRecord struct {

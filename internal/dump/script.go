@@ -124,6 +124,9 @@ func verbs(t engine.Terms) []verb {
 	if t.Turn != 0 {
 		saving += fmt.Sprintf(" turn=%d", t.Turn)
 	}
+	if t.Again {
+		saving += " again"
+	}
 	if t.SpotToSpot {
 		saving += " spot-to-spot"
 	}

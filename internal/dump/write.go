@@ -94,7 +94,8 @@ func seenOf(s cluster.Seen) seenRecord { return seenRecord{s.Pool, s.Type, s.Req
 
 func options(t engine.Terms) optionsRecord {
 	o := optionsRecord{Now: t.Now, MinSaving: int64(t.MinSaving), MinSavingPercent: t.MinSavingPercent,
-		SpotToSpot: t.SpotToSpot, Turn: t.Turn, Passing: slices.Sorted(maps.Keys(t.Passing))}
+		SpotToSpot: t.SpotToSpot, Turn: t.Turn, Again: t.Again,
+		Passing: slices.Sorted(maps.Keys(t.Passing))}
 	for pool, budgets := range t.Budgets {
 		if o.Budgets == nil {
 			o.Budgets = map[string][]budgetRecord{}

@@ -24,20 +24,22 @@ const (
 )
 
 // replaceByOne replaces nodes whose pods and daemons all have room on one machine that costs much less, those first
-// that save most. Spot prices have risen above on-demand, say, or spot capacity is back. It returns those that it did
-// not try.
-func (d *disruption) replaceByOne(list []single) (rest []single) {
+// that save most. Spot prices have risen above on-demand, say, or spot capacity is back.
+func (d *disruption) replaceByOne(list []single) {
 	tries := sureTries
-	for _, x := range list {
+	for i := range list {
+		x := &list[i]
 		price := d.cost(x.node)
 		least := max(1, d.share(price))
-		if tries == 0 || x.beyond < max(least, min(atBest*least, price/2)) {
-			rest = append(rest, x)
-		} else if d.inVain(x.node) {
-			tries--
+		if tries == 0 {
+			return
+		}
+		if x.beyond >= max(least, min(atBest*least, price/2)) {
+			if x.tried = true; d.inVain(x.node) {
+				tries--
+			}
 		}
 	}
-	return rest
 }
 
 // replaceInTurn replaces nodes one by one where nothing else is worth doing. A search that finds nothing is followed
@@ -48,7 +50,7 @@ func (d *disruption) replaceInTurn(list []single) {
 		first = d.terms.Turn % ((len(list) + turnTries - 1) / turnTries) * turnTries
 	}
 	for _, x := range list[first:] {
-		if d.inVain(x.node) {
+		if !x.tried && d.inVain(x.node) {
 			tries--
 		}
 		if tries == 0 {
@@ -68,6 +70,7 @@ func (d *disruption) inVain(node *cluster.Node) bool {
 type single struct {
 	node   *cluster.Node
 	beyond resources.Money
+	tried  bool // in this search
 }
 
 // beyondOne lists the candidates that may be replaced now, those that cost most beyond one new node first.
@@ -77,7 +80,7 @@ func (d *disruption) beyondOne(candidates []*cluster.Node) []single {
 		now := d.future.Node(node)
 		if now != nil && now.Price != resources.Unpriced && d.replaceable(now) &&
 			d.left(now.Pool, plan.Underutilized) > 0 {
-			list = append(list, single{now, d.cost(now) - d.costOfOne(now)})
+			list = append(list, single{node: now, beyond: d.cost(now) - d.costOfOne(now)})
 		}
 	}
 	slices.SortFunc(list, func(a, b single) int {

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// D-04. Searches that find nothing try nodes one by one, and go on where the last one ended. Here a small node seems
-// to be enough for 25 pods, but a daemon that will come leaves no room for them. The last node can be replaced.
+// D-04, B-22. Searches that find nothing try nodes one by one, and go on where the last one ended. With an unchanged
+// question they do nothing else. Here a small node seems to be enough for 25 pods, but a daemon that will come leaves
+// no room for them. The last node can be replaced.
 func TestEveryNodeHasItsTurn(t *testing.T) {
 	t.Parallel()
 	var pods strings.Builder
@@ -40,5 +42,17 @@ pod last     cpu=1100m node=n26
 		if strings.Join(got, " ") != want {
 			t.Errorf("turn %d replaces %q, want %q", turn, got, want)
 		}
+		again := Consolidate(s, Terms{Turn: turn, Again: true, MinSavingPercent: 5,
+			Budgets: map[string][]Budget{"default": {{Max: 26}}}})
+		if fmt.Sprint(claimsOf(again)) != fmt.Sprint(got) {
+			t.Errorf("turn %d of an unchanged question removes %v, want %q", turn, again.Removes, want)
+		}
 	}
+}
+
+func claimsOf(p plan.Plan) (claims []string) {
+	for _, remove := range p.Removes {
+		claims = append(claims, remove.Claim)
+	}
+	return claims
 }

@@ -32,6 +32,9 @@ type Terms struct {
 	// Turn counts the searches for something cheaper that have found nothing: the next nodes are tried one by one then
 	// (D-04).
 	Turn int
+	// Again says that the last search had the same [Question], and found nothing. Only the nodes whose turn it is are
+	// tried then: the answer to all else is known (B-22).
+	Again bool
 }
 
 // Holding returns the terms with a budget of zero for a reason in these pools.

@@ -26,8 +26,11 @@ func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 		return plan.Plan{BasedOn: s.Version, Names: s.Names}
 	}
 	d := begin(s, terms)
-	rest := d.deleteAll(d.candidates(mayGo))
-	d.replaceAll(rest)
+	if candidates := d.candidates(mayGo); terms.Again {
+		d.replaceInTurn(d.beyondOne(candidates))
+	} else {
+		d.replaceAll(d.deleteAll(candidates))
+	}
 	if len(s.Buffers) > 0 {
 		d.dropUntilTogether(func(without *cluster.Snapshot, launches []plan.Launch) bool {
 			return d.roomStays(without.With(virtuals(without, launches, newLast)))

@@ -33,10 +33,11 @@ func (d *disruption) replaceAll(candidates []*cluster.Node) {
 		d.replaceIn(d.promising(own))
 	}
 	d.far = false
-	rest := d.replaceByOne(d.beyondOne(candidates))
+	list := d.beyondOne(candidates)
+	d.replaceByOne(list)
 	d.fillReservations(candidates)
 	if len(d.chosen) == 0 { // so nothing has changed since
-		d.replaceInTurn(rest)
+		d.replaceInTurn(list)
 	}
 }
 

@@ -36,7 +36,7 @@ type verb struct {
 }
 
 // forTerms are the arguments that terms reads.
-const forTerms = "now budget spot-to-spot min-percent passing min-saving turn"
+const forTerms = "now budget spot-to-spot min-percent passing min-saving turn again"
 
 // verbs are the commands of scripts, by name.
 func verbs() map[string]verb {
@@ -247,7 +247,7 @@ func whyPool(s *cluster.Snapshot) string {
 // terms reads now, budget, spot-to-spot, min-percent, turn, passing (pools) and, in dollars per hour, min-saving.
 func terms(t *testing.T, d *datadriven.TestData) engine.Terms {
 	t.Helper()
-	terms := engine.Terms{Budgets: budgets(t, d), SpotToSpot: d.HasArg("spot-to-spot")}
+	terms := engine.Terms{Budgets: budgets(t, d), SpotToSpot: d.HasArg("spot-to-spot"), Again: d.HasArg("again")}
 	for name, number := range map[string]any{"now": &terms.Now, "min-percent": &terms.MinSavingPercent,
 		"turn": &terms.Turn} {
 		if d.HasArg(name) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,8 @@ const (
 	// stayShare keeps that question to a small part of the time: after an answer the pause is at least so many times
 	// as long as the answer took.
 	stayShare = 20
+	// stayFor is how long an answer is shown while nothing has changed that it depends on.
+	stayFor = 10 * time.Minute
 )
 
 // standing measures the state of the cluster.
@@ -56,6 +59,14 @@ type standing struct {
 	unpriced map[string]bool // claims already counted as having no price
 	staying  map[view.CauseOfPool]int
 	nextStay time.Time
+	shown    shown
+}
+
+// shown is what the answer shown depends on.
+type shown struct {
+	question engine.Question
+	memory   map[string]view.Memory // by pool
+	at       time.Time
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: Start is called in the leader.
@@ -123,13 +134,7 @@ func (s *standing) look(ctx context.Context) error {
 	snapshot, now := s.picture.Snapshot(), s.now()
 	s.lasting.found(view.PodGroups(snapshot, s.metrics.Plans.Latest.Get()), s.paused(), now)
 	n := view.NumbersOf(snapshot, s.metrics.Plans.Latest.Get())
-	if begun := s.now(); !begun.Before(s.nextStay) {
-		n.Stay(snapshot, s.terms(snapshot, pools.Items, now), s.memory(pools.Items, now))
-		s.staying = n.Staying
-		done := s.now()
-		s.nextStay = done.Add(max(stayEvery, stayShare*done.Sub(begun)))
-	}
-	n.Staying = s.staying
+	s.stay(&n, snapshot, pools.Items, now)
 	rows := append(rowsOf(n), metrics.Row{Family: metrics.Looked, Value: float64(now.Unix())})
 	for i := range pools.Items {
 		if pool := &pools.Items[i]; s.fleet.OwnsPool(pool) {
@@ -141,6 +146,25 @@ func (s *standing) look(ctx context.Context) error {
 	s.countUnpriced(snapshot)
 	s.forget(snapshot)
 	return nil
+}
+
+// stay counts the nodes that stay, by cause. Where nothing has changed, the last answer holds (B-22).
+func (s *standing) stay(n *view.Numbers, snapshot *cluster.Snapshot, pools []karpenterv1.NodePool, now time.Time) {
+	if begun := s.now(); !begun.Before(s.nextStay) {
+		terms, memory := s.terms(snapshot, pools, now), s.memory(pools, now)
+		asked := shown{question: terms.Question(snapshot), memory: map[string]view.Memory{}, at: now}
+		for _, pool := range snapshot.Pools {
+			asked.memory[pool.Name] = memory(pool.Name)
+		}
+		if asked.question != s.shown.question || !maps.Equal(asked.memory, s.shown.memory) ||
+			now.Sub(s.shown.at) >= stayFor {
+			n.Stay(snapshot, terms, memory)
+			s.staying, s.shown = n.Staying, asked
+		}
+		done := s.now()
+		s.nextStay = done.Add(max(stayEvery, stayShare*done.Sub(begun)))
+	}
+	n.Staying = s.staying
 }
 
 // input returns what consoles show (U-41). It does not change s: readers call it while s looks.

@@ -190,6 +190,40 @@ func TestU10_TheLeaderShowsItself(t *testing.T) {
 	}
 }
 
+// U-10, B-22: while nothing changes that the answer depends on, what stays is not asked again, for ten minutes.
+func TestU10_WhatStaysIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	s, picture, registry := looking(t, oneOfEach, "default")
+	now, before := time.Unix(1_000_000, 0), *picture.snapshot
+	s.now = func() time.Time { return now }
+	staying := func() bool {
+		if err := s.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		shown, _ := scrape(t, registry)
+		return shown["joiner_nodes_staying{cause=DoNotDisruptNode,nodepool=default}"] == 1
+	}
+	free, err := enginetest.Parse(strings.ReplaceAll(oneOfEach, " drifted do-not-disrupt", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, later := *free, *free
+	same.Version, later.Version = before.Version, before.Version+1
+	for i, step := range []struct {
+		after    time.Duration
+		snapshot *cluster.Snapshot
+		want     bool
+	}{
+		{0, &before, true}, {time.Minute, &before, true}, {time.Minute, &later, false}, {time.Minute, &before, true},
+		{time.Minute, &same, true}, {stayFor, &same, false},
+	} {
+		now = now.Add(step.after)
+		if picture.snapshot = step.snapshot; staying() != step.want {
+			t.Errorf("step %d: the node is counted: %t, want %t", i, !step.want, step.want)
+		}
+	}
+}
+
 // U-10: what takes long is not asked again at once.
 func TestU10_WhatStaysIsAskedRarely(t *testing.T) {
 	t.Parallel()

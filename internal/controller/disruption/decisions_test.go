@@ -150,27 +150,39 @@ func TestPausesGrow(t *testing.T) {
 	}
 }
 
-// D-04: a search that found nothing is done again after 10 s, the same one after a minute; the first at once.
+// D-04, B-22: a search that found nothing is done again after 10 s, the same one after a minute; the first at once.
+// The same one need not be complete, for ten minutes.
 func TestAFruitlessSearchIsNotRepeatedAtOnce(t *testing.T) {
 	t.Parallel()
-	m, q := newMemory(), question{version: 1}
-	if rest := m.rest(q, at(1000)); rest != 0 {
-		t.Errorf("the first search waits for %s", rest)
+	ask := func(version uint64, most int) engine.Question {
+		return engine.Terms{Budgets: map[string][]engine.Budget{"a": {{Max: most}}}}.Question(
+			&cluster.Snapshot{Version: version, Pools: []*cluster.Pool{{Name: "a"}}})
 	}
-	m.fruitless(q, at(1000))
+	m, q := newMemory(), ask(1, 1)
+	if rest, again := m.rest(q, at(1000)); rest != 0 || again {
+		t.Errorf("the first search waits for %s, again %t", rest, again)
+	}
+	m.fruitless(q, false, at(1000))
 	for _, c := range []struct {
-		q     question
+		q     engine.Question
 		after int64
 		want  time.Duration
+		again bool
 	}{
-		{q, 0, time.Minute}, {q, 59, time.Second}, {q, 61, 0},
-		{question{version: 2}, 0, 10 * time.Second}, {question{version: 1, due: 1}, 9, time.Second},
-		{question{version: 1,
-			allowed: "a"}, 11, 0},
+		{q, 0, time.Minute, true}, {q, 59, time.Second, true}, {q, 61, 0, true}, {q, 600, 0, false},
+		{ask(2, 1), 0, 10 * time.Second, false}, {ask(2, 1), 9, time.Second, false}, {ask(1, 2), 11, 0, false},
 	} {
-		if rest := m.rest(c.q, at(1000+c.after)); rest != c.want {
-			t.Errorf("%+v after %d s waits for %s, want %s", c.q, c.after, rest, c.want)
+		if rest, again := m.rest(c.q, at(1000+c.after)); rest != c.want || again != c.again {
+			t.Errorf("%+v after %d s waits for %s, again %t; want %s, %t", c.q, c.after, rest, again, c.want, c.again)
 		}
+	}
+	m.fruitless(q, true, at(1500))
+	if _, again := m.rest(q, at(1600)); again {
+		t.Error("no search was complete for ten minutes, and the next one is not")
+	}
+	m.fruitless(q, false, at(1600))
+	if _, again := m.rest(q, at(1700)); !again {
+		t.Error("a complete search is repeated as a whole")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
@@ -19,6 +20,9 @@ const (
 	lastPause    = 16 * time.Minute
 	// fruitlessPause is the minimum time between two searches for something cheaper after one that found nothing.
 	fruitlessPause = 10 * time.Second
+	// completeAfter is how long searches with an unchanged question try only those nodes whose turn it is. Then one is
+	// complete again: events about what it finds last an hour.
+	completeAfter = 10 * time.Minute
 )
 
 // memory supplements the API objects: which pools' commands failed (also on the NodePool, see backoff.go), and that
@@ -37,8 +41,9 @@ type memory struct {
 	// witnesses is what was last seen of pools with limits, by UID (excess.go). Only the disruption step uses it.
 	witnesses map[types.UID]witness
 	looked    struct {
-		question question
+		question engine.Question
 		at       time.Time
+		complete time.Time // when a search with this question was last complete
 	}
 	// passing is what was last seen of pools on whose nodes pods are ending (passing.go).
 	passing map[string]passage
@@ -46,14 +51,6 @@ type memory struct {
 	turn    int // searches that found nothing
 	// deleted are the claims, by UID, that this process has deleted while no snapshot shows that yet.
 	deleted map[string]bool
-}
-
-// question is the input of a search for something cheaper.
-type question struct {
-	version uint64 // of the snapshot
-	due     int    // number of nodes' quiet times and rests that have ended
-	allowed string // what the budgets allow in each pool
-	passing string // pools without replacements because their workloads shrink
 }
 
 type pause struct {
@@ -204,11 +201,14 @@ func (m *memory) pauseEnds(now time.Time) time.Time {
 	return next
 }
 
-// fruitless records that a search found nothing.
-func (m *memory) fruitless(q question, now time.Time) {
+// fruitless records that a search found nothing. again says that it was not complete.
+func (m *memory) fruitless(q engine.Question, again bool, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.looked.question, m.looked.at = q, now
+	if !again {
+		m.looked.complete = now
+	}
 	m.turn++
 }
 
@@ -233,16 +233,16 @@ func (m *memory) next(of, most int) (first, count int) {
 }
 
 // rest returns how long the next search has to wait; 0 for not at all. An unchanged question waits longer: nothing
-// that could change its answer has changed.
-func (m *memory) rest(q question, now time.Time) time.Duration {
+// that could change its answer has changed. again says that such a search need not be complete.
+func (m *memory) rest(q engine.Question, now time.Time) (wait time.Duration, again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.looked.at.IsZero() || m.looked.question.passing != "" && q.passing == "" {
-		return 0 // none yet, or the last one left replacements out
+	if m.looked.at.IsZero() || m.looked.question.Passing() && !q.Passing() {
+		return 0, false // none yet, or the last one left replacements out
 	}
-	wait := fruitlessPause
+	wait = fruitlessPause
 	if m.looked.question == q {
-		wait = pollEvery
+		wait, again = pollEvery, now.Sub(m.looked.complete) < completeAfter
 	}
-	return max(0, m.looked.at.Add(wait).Sub(now))
+	return max(0, m.looked.at.Add(wait).Sub(now)), again
 }

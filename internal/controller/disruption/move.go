@@ -41,17 +41,20 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 	}
 	if len(p.Removes) == 0 {
 		terms = terms.Holding(r.moving, plan.Underutilized)
-		asked := questionOf(r, terms)
-		if rest := c.memory.rest(asked, r.now); rest > 0 {
+		asked := terms.Question(r.snapshot)
+		var rest time.Duration
+		if rest, terms.Again = c.memory.rest(asked, r.now); rest > 0 {
 			return false, rest, nil
 		}
 		done = c.evaluates(plan.Underutilized)
 		p = engine.Consolidate(r.snapshot, terms)
 		done()
 		c.planned("consolidate", r, terms, p)
-		c.reportLimited(r, terms, p)
+		if !terms.Again {
+			c.reportLimited(r, terms, p)
+		}
 		if len(p.Removes) == 0 {
-			c.memory.fruitless(asked, r.now)
+			c.memory.fruitless(asked, terms.Again, r.now)
 			c.reportUnconsolidatable(r, terms)
 			return false, pollEvery, nil
 		}
@@ -60,25 +63,6 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 	outcome, err := c.begin(ctx, r, p)
 	c.reportCommands(r, p, outcome)
 	return len(outcome.Marked) > 0, proceedAfter, err
-}
-
-// questionOf returns the question of a search.
-func questionOf(r round, terms engine.Terms) question {
-	q := question{version: r.snapshot.Version}
-	for _, node := range r.snapshot.Nodes {
-		for _, at := range []int64{node.ConsolidatableAt, node.ReplaceableAt()} {
-			if at <= terms.Now {
-				q.due++
-			}
-		}
-	}
-	for _, pool := range r.snapshot.Pools {
-		if terms.Passing[pool.Name] {
-			q.passing += pool.Name + ","
-		}
-		q.allowed += fmt.Sprintf("%s %d,", pool.Name, engine.Allowed(terms.Budgets[pool.Name], plan.Underutilized))
-	}
-	return q
 }
 
 // terms returns the current terms. Pools that pause after a failed command have a zero budget.
