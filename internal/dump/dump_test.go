@@ -57,6 +57,7 @@ func readBack(t interface{ Fatal(...any) }, data []byte) Dump {
 func terms(s *cluster.Snapshot) engine.Terms {
 	t := engine.Terms{Now: 1000, MinSaving: 10, MinSavingPercent: 5, SpotToSpot: true, Turn: 3,
 		Budgets: map[string][]engine.Budget{}, Passing: map[string]bool{"default": true, "another": true}}
+	t.Again = len(s.Pending)%2 == 1
 	for i, pool := range s.Pools {
 		t.Budgets[pool.Name] = []engine.Budget{{Max: i + 1}, {Reasons: []plan.DisruptionReason{plan.Empty}, Max: 1}}
 	}

@@ -29,6 +29,7 @@ const (
 func With(d Dump, setting string) (Dump, error) {
 	name, value, given := strings.Cut(strings.TrimPrefix(setting, "--"), "=")
 	var err error
+	d.Terms.Again = false // it was asked before with the other value
 	switch {
 	case name == flagSaving && given:
 		d.Terms.MinSaving, err = dollarsOf(name, value)
