@@ -36,6 +36,7 @@ const (
 	checkReplaced   = "replaced-first"
 	checkFirst      = "one-goes-first"
 	checkRest       = "rest"
+	checkQuestion   = "unchanged"
 	checkConverges  = "converges"
 	checkQuiet      = "quiet"
 	checkStory      = "story"

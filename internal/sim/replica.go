@@ -113,7 +113,7 @@ func (w *World) launchReplica() *replica {
 		Plugged: []plugin.Parts{machines}, Fleet: owned, Events: tell, Identity: r.name,
 		Registerer: registry, Ready: func() bool { return r.unread == 0 }, Now: now,
 		Ran: func() time.Duration { return w.now }, Log: logr.Discard(),
-		Wake: wake,
+		Wake: wake, Planned: w.checkUnchanged,
 		Each: func(n int, do func(int)) { // any order must do
 			if n > 0 {
 				for i, first := 0, d.n(n); i < n; i++ {
