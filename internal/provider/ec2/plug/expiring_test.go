@@ -160,6 +160,15 @@ func TestAMachineWhoseReservationEndedIsOnDemand(t *testing.T) {
 	look()
 	want("plain", "on-demand")
 	want("block", "reserved")
+	node := r.objectsOf("plain")[1] // it got its claim's old labels, and then its new capacity type (seed 1032281)
+	for _, key := range ec2.ReservationLabels() {
+		node.GetLabels()[key] = "x"
+	}
+	if err := r.kube.Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	want("plain", "on-demand")
 	claim := r.objectsOf("plain")[0].(*karpenterv1.NodeClaim)
 	claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass",
 		Name: "default"}

@@ -3,6 +3,7 @@ package plug
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,10 +18,13 @@ import (
 const settledFor = 2 * time.Minute
 
 // relabel changes a machine's labels to on-demand once its reservation has ended: it runs on, at the full price
-// (E-13). It writes the claim before the node.
+// (E-13). It writes the claim before the node. A node that registers meanwhile may have the labels of before and the
+// capacity type of after.
 func (l *link) relabel(ctx context.Context, c *connection, claim *karpenterv1.NodeClaim, node *corev1.Node) error {
 	reserved := func(o client.Object) bool {
-		return o.GetLabels()[karpenterv1.CapacityTypeLabelKey] == catalog.Reserved
+		labels := o.GetLabels()
+		return labels[karpenterv1.CapacityTypeLabelKey] == catalog.Reserved ||
+			slices.ContainsFunc(ec2.ReservationLabels(), func(key string) bool { return labels[key] != "" })
 	}
 	if !reserved(claim) && !reserved(node) {
 		return nil
@@ -36,7 +40,9 @@ func (l *link) relabel(ctx context.Context, c *connection, claim *karpenterv1.No
 		before := object.DeepCopyObject().(client.Object)
 		after := object.DeepCopyObject().(client.Object)
 		labels := after.GetLabels()
-		labels[karpenterv1.CapacityTypeLabelKey] = catalog.OnDemand
+		if labels[karpenterv1.CapacityTypeLabelKey] == catalog.Reserved {
+			labels[karpenterv1.CapacityTypeLabelKey] = catalog.OnDemand
+		}
 		for _, key := range ec2.ReservationLabels() {
 			delete(labels, key)
 		}
