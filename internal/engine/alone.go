@@ -28,12 +28,12 @@ const (
 func (d *disruption) replaceByOne(list []single) {
 	tries := sureTries
 	for i := range list {
-		x := &list[i]
-		price := d.cost(x.node)
-		least := max(1, d.share(price))
 		if tries == 0 {
 			return
 		}
+		x := &list[i]
+		price := d.cost(x.node)
+		least := max(1, d.share(price))
 		if x.beyond >= max(least, min(atBest*least, price/2)) {
 			if x.tried = true; d.inVain(x.node) {
 				tries--

@@ -28,8 +28,9 @@ func (t Terms) Question(s *cluster.Snapshot) Question {
 		}
 	}
 	var allowed, passing strings.Builder
+	methods := Methods()
 	for _, pool := range s.Pools {
-		for _, method := range Methods() {
+		for _, method := range methods {
 			fmt.Fprintf(&allowed, "%s %d,", pool.Name, Allowed(t.Budgets[pool.Name], method.Reason))
 		}
 		if t.Passing[pool.Name] {

@@ -151,14 +151,11 @@ func (s *standing) look(ctx context.Context) error {
 // stay counts the nodes that stay, by cause. Where nothing has changed, the last answer holds (B-22).
 func (s *standing) stay(n *view.Numbers, snapshot *cluster.Snapshot, pools []karpenterv1.NodePool, now time.Time) {
 	if begun := s.now(); !begun.Before(s.nextStay) {
-		terms, memory := s.terms(snapshot, pools, now), s.memory(pools, now)
-		asked := shown{question: terms.Question(snapshot), memory: map[string]view.Memory{}, at: now}
-		for _, pool := range snapshot.Pools {
-			asked.memory[pool.Name] = memory(pool.Name)
-		}
+		terms := s.terms(snapshot, pools, now)
+		asked := shown{question: terms.Question(snapshot), memory: s.memory(pools, now), at: now}
 		if asked.question != s.shown.question || !maps.Equal(asked.memory, s.shown.memory) ||
 			now.Sub(s.shown.at) >= stayFor {
-			n.Stay(snapshot, terms, memory)
+			n.Stay(snapshot, terms, lookedUp(asked.memory))
 			s.staying, s.shown = n.Staying, asked
 		}
 		done := s.now()
@@ -178,7 +175,8 @@ func (s *standing) input(ctx context.Context) (readmodel.Input, error) {
 	}
 	snapshot, now := s.picture.Snapshot(), s.now()
 	return readmodel.Input{Snapshot: snapshot, Plan: s.metrics.Plans.Latest.Get(),
-		Terms: s.terms(snapshot, pools.Items, now), Remembered: s.memory(pools.Items, now), Paused: s.paused()}, nil
+		Terms:      s.terms(snapshot, pools.Items, now),
+		Remembered: lookedUp(s.memory(pools.Items, now)), Paused: s.paused()}, nil
 }
 
 // terms returns those of the disruption controller, with the budgets of now.
@@ -193,8 +191,8 @@ func (s *standing) terms(snapshot *cluster.Snapshot, pools []karpenterv1.NodePoo
 	return terms
 }
 
-// memory returns what is remembered of each pool.
-func (s *standing) memory(pools []karpenterv1.NodePool, now time.Time) func(string) view.Memory {
+// memory returns what is remembered of each pool, by name.
+func (s *standing) memory(pools []karpenterv1.NodePool, now time.Time) map[string]view.Memory {
 	remembered, paused := map[string]view.Memory{}, s.paused()
 	for i := range pools {
 		remembered[pools[i].Name] = view.Memory{
@@ -202,6 +200,11 @@ func (s *standing) memory(pools []karpenterv1.NodePool, now time.Time) func(stri
 			BacksOffUntil: translate.BacksOffUntil(&pools[i], now),
 		}
 	}
+	return remembered
+}
+
+// lookedUp returns a function that looks a pool up.
+func lookedUp(remembered map[string]view.Memory) func(pool string) view.Memory {
 	return func(pool string) view.Memory { return remembered[pool] }
 }
 

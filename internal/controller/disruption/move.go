@@ -42,7 +42,6 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 	if len(p.Removes) == 0 {
 		terms = terms.Holding(r.moving, plan.Underutilized)
 		asked := terms.Question(r.snapshot)
-		var rest time.Duration
 		if rest, terms.Again = c.memory.rest(asked, r.now); rest > 0 {
 			return false, rest, nil
 		}

@@ -12,6 +12,9 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -244,6 +247,32 @@ func TestAVainSearchIsNotRepeated(t *testing.T) {
 	r.sync(t)
 	if r.reconcile(t); searches() != 2 {
 		t.Errorf("%d searches, want another one for what has changed", searches())
+	}
+}
+
+// D-04, B-22: while nothing changes, a search tries only the nodes whose turn it is, and each ten minutes one is
+// complete. So is the first one after a change.
+func TestAnUnchangedQuestionIsNotAskedInFull(t *testing.T) {
+	t.Parallel()
+	r := clusterOf(t, "100%", map[string]string{"a": "small"}, "1500m")
+	var last engine.Terms
+	r.over(r.server, func(c *disruption.Config) {
+		c.Planned = func(question string, _ *cluster.Snapshot, terms engine.Terms, _ plan.Plan) {
+			if question == "consolidate" {
+				last = terms
+			}
+		}
+	})
+	for minute := range 13 {
+		if r.reconcile(t); last.Turn != minute || last.Again == (minute%10 == 0) {
+			t.Errorf("minute %d: search %d is complete: %t", minute, last.Turn, !last.Again)
+		}
+		r.clock.Advance(time.Minute)
+	}
+	r.create(t, podAsking("small", "a", "10m"))
+	r.sync(t)
+	if r.reconcile(t); last.Turn != 13 || last.Again {
+		t.Errorf("after a change search %d is complete: %t", last.Turn, !last.Again)
 	}
 }
 
