@@ -194,7 +194,14 @@ func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 		"a value out of range": {
 			in: pool +
 				"  weight: 1000\n  template: {spec: {nodeClassRef: {group: g, kind: k, name: n}, requirements: []}}\n",
-			args: []string{"-f", "-"}, want: "spec.weight in body should be less than or equal to 100",
+			args: []string{"-f", "-"},
+			want: "spec.weight: Invalid value: 1000: spec.weight in body should be less than or equal to 100",
+		},
+		"what a rule of the definition refuses": {
+			in: pool + "  template: {spec: {nodeClassRef: {group: g, kind: k, name: c}, requirements: []}}\n" +
+				"  disruption: {consolidateAfter: 1m, budgets: [{nodes: \"1\", schedule: \"@daily\"}]}\n",
+			args: []string{"-f", "-"},
+			want: "spec.disruption.budgets[0]: Invalid value: schedule and duration belong together",
 		},
 		"a field of a pod": {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {container: []}\n",
 			args: []string{"-f", "-"}, want: `Pod web: strict decoding error: unknown field "spec.container"`},

@@ -139,7 +139,12 @@ func (w *World) replaced(r *reader, d Document, known map[id]*object) (edit, err
 	old := known[idOf(fresh)]
 	e := edit{old: old, fresh: fresh}
 	if old != nil {
-		if err := inherit(old, fresh); err != nil {
+		err := inherit(old, fresh)
+		gvk := fresh.GetObjectKind().GroupVersionKind()
+		if own := r.definitions.of(gvk.GroupKind()); own != nil && err == nil {
+			err = own.change(gvk.Version, old.Object, fresh.Object)
+		}
+		if err != nil {
 			return edit{}, fmt.Errorf("%s: %s %s: %w", d.Where, kindOf(fresh), nameOfObject(fresh), err)
 		}
 	}
