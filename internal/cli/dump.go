@@ -43,7 +43,7 @@ looks at: no secret, environment, image, argument or annotation (docs/dump.md).
 It asks the controller that leads, through the API server, what it planned with last. That needs
 the right to create pods/portforward in its namespace, and to list leases. With --rebuild it makes
 the dump from the objects of the cluster, and with -f from those of files. Both use the
-default flags of a controller, except --price-tolerance, --max-nodes and --node-overhead-price.
+default flags of a controller, except those that its pod shows or that this command has, too.
 They need the rights that explain needs. It names everything else that it may not read.
 
 It replaces names by ranks that keep their order, so that the plan is the same apart from names.

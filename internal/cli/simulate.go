@@ -38,6 +38,9 @@ the change, and prints the difference: at the time of the change, and when nothi
 more. To find the latter, it carries out plans on a copy in memory, round by round: nodes come,
 pods move, nodes that drift are replaced within their budgets, and nodes that cost too much go.
 
+For a cluster it uses the settings of its controller, as far as the pod shows them and no flag
+says otherwise; the last line says which ones.
+
 Instance types and prices come from a catalogue. "aws" is 584 EC2 types with the on-demand prices
 of us-east-1 of July 2026 and made-up spot prices. "default" is that of the KWOK provider.
 Anything else is a file (docs/catalogues.md). Without --catalogue it is "aws" where a NodePool
@@ -68,10 +71,11 @@ func fromFiles(objects []migrate.Object) []whatif.Document {
 type offers struct {
 	name  string
 	types int
+	// settings says, for the line of sources, whose settings the plan was made with.
+	settings string
 }
 
-// planTime is --now, the time to plan for, and the controller's flags about costs and the whole cluster. Nothing in a
-// cluster shows these.
+// planTime is --now, the time to plan for, and the controller's flags about costs and the whole cluster.
 type planTime struct {
 	text  string
 	costs costs
@@ -88,6 +92,9 @@ type costs struct {
 	maxClaims int64
 	// commitments is --commitments-file (K-55).
 	commitments string
+	// given reports whether the user has set a flag. Another one has the value of the cluster's controller, if its pod
+	// shows that.
+	given func(flag string) bool
 }
 
 func (m *planTime) flag(command *cobra.Command) {
@@ -96,6 +103,7 @@ func (m *planTime) flag(command *cobra.Command) {
 }
 
 func (c *costs) flags(command *cobra.Command) {
+	c.given = command.Flags().Changed
 	command.Flags().IntVar(&c.tolerance, "price-tolerance", whatif.DefaultPriceTolerance,
 		"the controller's --price-tolerance: take fewer nodes if they cost at most this many percent more than the "+
 			"cheapest ones")
@@ -137,6 +145,7 @@ func (m planTime) picture(documents []whatif.Document, setting string) (*whatif.
 
 // pictureAt makes a world of documents for a controller with these costs. All node classes offer the chosen catalogue.
 func pictureAt(documents []whatif.Document, setting string, with costs, now time.Time) (*whatif.World, offers, error) {
+	with, settings := with.of(startedWith(documents))
 	if with.tolerance < 0 || with.tolerance > 100 {
 		return nil, offers{}, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", with.tolerance)
 	}
@@ -176,7 +185,7 @@ func pictureAt(documents []whatif.Document, setting string, with costs, now time
 		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, MaxNodes: with.maxNodes,
 		MaxClaims:   with.maxClaims,
 		Commitments: commitments, Devices: with.devices(), Estimated: chosen == kwok.EC2Types})
-	return world, offers{name: chosen, types: len(catalogue.Types)}, err
+	return world, offers{name: chosen, types: len(catalogue.Types), settings: settings}, err
 }
 
 // chosenCatalogue returns the catalogue to use: that of EC2 if there is a node class of EC2, or a pool that names one.
@@ -212,5 +221,5 @@ func sources(w *whatif.World, from string, catalogue offers) string {
 	if catalogue.name == kwok.EC2Types {
 		line += ", on-demand prices of us-east-1 of July 2026, spot prices are made up"
 	}
-	return line + "\n"
+	return line + catalogue.settings + "\n"
 }

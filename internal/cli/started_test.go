@@ -1,0 +1,83 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/joiner-autoscaler/joiner/internal/cli"
+)
+
+// aPool is a pool with a pod that needs a node, and a node on which Joiner itself runs.
+const aPool = `apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: default}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec: {template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: []}}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: own}
+spec: {taints: [{key: own, effect: NoSchedule}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec: {containers: [{name: main, resources: {requests: {cpu: "1"}}}]}
+`
+
+// joinerPod is a pod of Joiner's chart whose container has these fields.
+func joinerPod(name, created, container string) string {
+	return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", namespace: joiner, creationTimestamp: \"" +
+		created + "\", labels: {app.kubernetes.io/name: karpenter, joiner.sh/program: joiner}}\n" +
+		"spec: {nodeName: own, tolerations: [{operator: Exists}], containers: [{name: mesh, args: [--max-nodes=7]}, " +
+		"{name: controller, " + container + "}]}\nstatus: {phase: Running}\n"
+}
+
+// TestU03_PlansHaveTheSettingsOfTheController: a plan for a cluster is made with the settings that the pod of its
+// controller shows, unless the user gives others. The last line says which ones they are, and what is not considered.
+func TestU03_PlansHaveTheSettingsOfTheController(t *testing.T) {
+	t.Parallel()
+	const old, late = "2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"
+	for name, c := range map[string]struct {
+		pods, want string
+		args       []string
+		code       int
+	}{
+		"no pod": {want: "catalogue: default (144 types)\n"},
+		"defaults": {pods: joinerPod("a", old, "args: [--system-namespace=joiner]"),
+			want: "catalogue: default (144 types)\n"},
+		"a limit": {pods: joinerPod("a", old, "args: [--max-nodes, \"1\"]"), code: cli.CodeFindings,
+			want: "; settings of pod joiner/a: max-nodes=1\n"},
+		"the user's": {pods: joinerPod("a", old, "args: [--max-nodes=1]"), args: []string{"--max-nodes=5"},
+			want: "catalogue: default (144 types)\n"},
+		"variables": {
+			pods: joinerPod("a", old, "env: [{name: MAX_NODES, value: \"1\"}, {name: PRICE_TOLERANCE, value: \"9\"}]"),
+			want: "; settings of pod joiner/a: price-tolerance=9, max-nodes=1\n", code: cli.CodeFindings},
+		"a flag wins": {
+			pods: joinerPod("a", old, "args: [--max-nodes=5], env: [{name: MAX_NODES, value: \"1\"}]"),
+			want: "; settings of pod joiner/a: max-nodes=5\n"},
+		"the newest pod": {
+			pods: joinerPod("b", late, "args: [--max-nodes=5]") + joinerPod("a", old, "args: [--max-nodes=1]"),
+			want: "; settings of pod joiner/b: max-nodes=5\n"},
+		"what is not considered": {
+			pods: joinerPod("a", old, "command: [/joiner, --config, /etc/joiner.yaml], "+
+				"args: [--max-nodes=$(MAX), --min-values-policy=BestEffort, --preference-policy=Respect, "+
+				"--feature-gates=NodeOverlay=true], env: [{name: PRICE_TOLERANCE, valueFrom: {}}], envFrom: [{}]"),
+			want: "; settings of pod joiner/a: defaults; not considered: the variable PRICE_TOLERANCE, " +
+				"the variables of envFrom, the file /etc/joiner.yaml, the flag --max-nodes=$(MAX), " +
+				"min-values-policy=BestEffort\n"},
+		"no number": {pods: joinerPod("a", old, "args: [--max-nodes=many]"),
+			want: "; settings of pod joiner/a: defaults; not considered: max-nodes=\"many\", which is no number\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, out, failures := simulated(t, aPool+c.pods, append([]string{"-f", "-"}, c.args...)...)
+			if code != c.code || failures != "" || !strings.HasSuffix(out, c.want) {
+				t.Errorf("exit code %d, %q\n%s\nwant %d and %q", code, failures, out, c.code, c.want)
+			}
+		})
+	}
+}
