@@ -60,6 +60,7 @@ type disruption struct {
 	base    *cluster.Snapshot // before anything was chosen
 	future  *cluster.Snapshot
 	taken   map[string]int // by pool: nodes that use up its budget
+	broken  map[string]int // by pool: those of them that do not go, and are only not ready
 	chosen  []command
 	stays   []plan.Stay
 	hungry  []*cluster.Pod // pending ones that no pool may launch a node for
@@ -104,7 +105,7 @@ func underway(s *cluster.Snapshot) []*cluster.Node {
 // beginFrom starts a round on s, which is origin or a what-if of it. Pending pods of s are planned first: what they
 // get is not free any more. Nodes on which nothing may be placed yet are no place for pods that have to move.
 func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
-	d := &disruption{terms: terms, origin: origin, taken: Taken(origin), markets: map[marketKey]market{},
+	d := &disruption{terms: terms, origin: origin, taken: Taken(origin), broken: broken(origin), markets: map[marketKey]market{},
 		heard: hear(origin, terms.Now)}
 	d.future = s
 	if len(s.Pending)+len(s.Buffers) > 0 {
@@ -200,9 +201,25 @@ func beside(taken map[string]int, node *cluster.Node) int {
 	return taken[node.Pool]
 }
 
+// broken counts, by pool, the nodes that use up its budget only because they are not ready. They use up none of what
+// repair may do: it removes such nodes, and each would hold up the others (D-13).
+func broken(s *cluster.Snapshot) map[string]int {
+	count := map[string]int{}
+	for _, node := range s.Nodes {
+		if usesBudget(node) && !node.Deleting && !node.Disrupting {
+			count[node.Pool]++
+		}
+	}
+	return count
+}
+
 // left returns how many more nodes of the pool may be disrupted for the reason.
 func (d *disruption) left(pool string, reason plan.DisruptionReason) int {
-	return max(0, Allowed(d.terms.Budgets[pool], reason)-d.taken[pool])
+	taken := d.taken[pool]
+	if reason == plan.Unhealthy {
+		taken -= d.broken[pool]
+	}
+	return max(0, Allowed(d.terms.Budgets[pool], reason)-taken)
 }
 
 // Disruptable reports whether a node may be chosen to go at all (D-02). Its pool and its Node object exist, it is

@@ -109,6 +109,7 @@ type judging struct {
 	docket Docket
 	// used counts, by pool, the nodes that use up its budget, with the intents that were allowed so far.
 	used      map[string]int
+	broken    map[string]int // see [broken]
 	returning map[string]int // by pool with a floor: nodes of use that these verdicts take back
 	verdicts  []Verdict
 	leaving   []*cluster.Node // deleted by these verdicts: their pods need places, too
@@ -123,7 +124,7 @@ type judging struct {
 // budget.
 func Judge(s *cluster.Snapshot, terms Terms, docket Docket) []Verdict {
 	j := &judging{hearing: hear(s, terms.Now), terms: terms, docket: docket, used: usedBeside(s, docket.Intents),
-		returning: map[string]int{}, coming: map[plan.DisruptionReason]bool{}}
+		broken: broken(s), returning: map[string]int{}, coming: map[plan.DisruptionReason]bool{}}
 	surpluses := map[string]*surplus{}
 	var moves []Intent
 	for _, i := range docket.Intents {
@@ -166,6 +167,9 @@ func (j *judging) say(i Intent, act Act, ground Ground, why string) {
 
 // beyond says why the budgets of a pool let no further node go for a reason, beside those used; "" when they do.
 func (j *judging) beyond(pool string, reason plan.DisruptionReason, used int) string {
+	if reason == plan.Unhealthy {
+		used -= j.broken[pool]
+	}
 	found, _ := WhyBudget(pool, Allowed(j.terms.Budgets[pool], reason), used, reason)
 	return found.Text
 }

@@ -71,7 +71,7 @@ func verbs() map[string]verb {
 		"judge": {forTerms + " marked asked untainted gone paused unlisted uncounted counted recovered since",
 			judge},
 		"repair":        {"now policy sick rebooted noreboot vetoed ending decided paused budget", repair},
-		"replace-first": {"node", replaceFirst},
+		"replace-first": {forTerms + " node", replaceFirst},
 		"reasons": {"", func(*testing.T, *datadriven.TestData, *cluster.Snapshot) string {
 			return engine.Table()
 		}},

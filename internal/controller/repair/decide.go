@@ -5,11 +5,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
@@ -67,9 +69,16 @@ func (m member) patient(now time.Time, veto bool) engine.Patient {
 	p.Node.Claim = m.claim.Name
 	p.Node.Initialized = condition.IsTrue(conditions, karpenterv1.ConditionTypeInitialized)
 	p.Node.Deleting = p.Node.Deleting || p.Ending
-	p.Node.Disrupting = reboot.on || condition.IsTrue(conditions, karpenterv1.ConditionTypeDisruptionReason)
+	p.Node.Disrupting = reboot.on || goes(m.claim)
 	p.Node.DoNotDisrupt = veto && says(karpenterv1.DoNotDisruptAnnotationKey)
 	return p
+}
+
+// goes reports whether a claim was chosen to go. A replacement that nobody needs any more does not count: it is empty,
+// and may wait for the budget behind the very node that is to be repaired.
+func goes(claim *karpenterv1.NodeClaim) bool {
+	chosen, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
+	return chosen.Status == metav1.ConditionTrue && chosen.Reason != string(plan.ReplacementAbandoned)
 }
 
 // situation is the input of a decision.

@@ -64,6 +64,12 @@ func (m member) replaced() member {
 	return m
 }
 
+// because gives the reason for which it was chosen.
+func (m member) because(reason plan.DisruptionReason) member {
+	m.claim.Status.Conditions[len(m.claim.Status.Conditions)-1].Reason = string(reason)
+	return m
+}
+
 // healthy are n nodes of a pool, in two zones.
 func healthy(n int, pool string) (list []member) {
 	for i := range n {
@@ -156,6 +162,12 @@ func bounded() map[string]repairCase {
 		"a node on its way out uses the budget up": {members: append(healthy(9, "p"), broken(),
 			machine("y", "p", "b").deleted()), budgets: []engine.Budget{{Max: 1}},
 			blocked: "the budgets of NodePool p allow 1 at a time for the reason Unhealthy, and 1 are going or not ready"},
+		"one that was chosen to go uses it up, too": {members: append(healthy(9, "p"), broken(),
+			machine("y", "p", "b").replaced()), budgets: []engine.Budget{{Max: 1}},
+			blocked: "the budgets of NodePool p allow 1 at a time for the reason Unhealthy, and 1 are going or not ready"},
+		"a replacement that nobody needs does not": {members: append(healthy(9, "p"), broken(),
+			machine("y", "p", "b").replaced().because(plan.ReplacementAbandoned)), budgets: []engine.Budget{{Max: 1}},
+			remove: "x"},
 		"the pause switch": {members: append(healthy(9, "p"), broken()), paused: "paused by Jo",
 			blocked: "paused by Jo"},
 		"20 % of the pool": {members: append(healthy(8, "p"), broken(),
