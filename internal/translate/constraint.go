@@ -138,6 +138,10 @@ func spread(pod *corev1.Pod, c corev1.TopologySpreadConstraint) (cluster.Spread,
 	if err != nil {
 		err = fmt.Errorf("topology spread on %q: %w", c.TopologyKey, err)
 	}
+	if from := c.LabelSelector; from != nil && len(from.MatchLabels)+len(from.MatchExpressions) == 0 &&
+		len(ownValues(pod.Labels, c.MatchLabelKeys, false)) == 0 {
+		chosen = cluster.Selector{} // kube-scheduler counts no pods for {}, although it chooses all
+	}
 	converted := cluster.Spread{Key: string(Key(c.TopologyKey)), Pods: chosen, MaxSkew: c.MaxSkew, MinDomains: 1}
 	if c.MinDomains != nil {
 		converted.MinDomains = *c.MinDomains

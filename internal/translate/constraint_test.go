@@ -29,10 +29,15 @@ func TestSpreadConstraints(t *testing.T) { // P-03
 			MatchLabelKeys: []string{"hash", "missing"}},
 		{TopologyKey: "kubernetes.io/hostname", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule,
 			MatchLabelKeys: []string{"hash"}},
+		// kube-scheduler counts no pods for {}, unless matchLabelKeys are merged into it
+		{TopologyKey: "rack", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{}},
+		{TopologyKey: "row", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{},
+			MatchLabelKeys: []string{"hash"}},
 	}
 	got := fmt.Sprint(shapeOf(t, pod).Spread)
 	want :=
-		"[{topology.kubernetes.io/zone app=web hash=abc 2 3 true true} {kubernetes.io/hostname none 1 1 false false}]"
+		"[{topology.kubernetes.io/zone app=web hash=abc 2 3 true true} {kubernetes.io/hostname none 1 1 false false} " +
+			"{rack none 1 1 false false} {row hash=abc 1 1 false false}]"
 	if got != want {
 		t.Errorf("spread\n got %s\nwant %s", got, want)
 	}

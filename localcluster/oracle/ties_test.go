@@ -140,6 +140,9 @@ func tiedPod(r *rand.Rand, name string, bound bool) *corev1.Pod {
 		pod.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 	}
 	selector := func() *metav1.LabelSelector {
+		if r.IntN(8) == 0 {
+			return &metav1.LabelSelector{}
+		}
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": one(r, "x", "y")}}
 	}
 	key := func() string { return one(r, corev1.LabelTopologyZone, corev1.LabelHostname, "disk") }

@@ -321,8 +321,9 @@ func (c *checker) together(node *cluster.Node, pod *cluster.Pod) {
 		if !all(other) {
 			return
 		}
-		anywhere = true
 		for i, term := range pod.Shape.Affinity {
+			_, has := at.Labels[term.Key]
+			anywhere = anywhere || has
 			found[i] = found[i] || sameDomain(term.Key, node, at)
 		}
 	})

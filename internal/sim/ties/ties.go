@@ -97,6 +97,11 @@ func matches(by *metav1.LabelSelector, pod *corev1.Pod) bool {
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }
 
+// everybody reports whether a selector is {}. A spread constraint with it counts no pods.
+func everybody(by *metav1.LabelSelector) bool {
+	return by != nil && len(by.MatchLabels)+len(by.MatchExpressions) == 0
+}
+
 func together(key string, a, b *corev1.Node) bool {
 	x, has := a.Labels[key]
 	y, too := b.Labels[key]
@@ -198,7 +203,7 @@ func (c *Cluster) counted(pod *corev1.Pod, all []corev1.TopologySpreadConstraint
 	}
 	for i, other := range c.pods {
 		if eligible[c.at[i]] && other.Namespace == pod.Namespace && other.DeletionTimestamp == nil &&
-			matches(constraint.LabelSelector, other) {
+			!everybody(constraint.LabelSelector) && matches(constraint.LabelSelector, other) {
 			counts[c.at[i].Labels[constraint.TopologyKey]]++
 		}
 	}

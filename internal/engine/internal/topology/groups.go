@@ -163,12 +163,19 @@ type affinity struct {
 	selfMatch bool
 }
 
+// add counts one pod more in a bin, or with by = -1 one less. A bin that has none of the labels does not count, as in
+// kube-scheduler: a group whose pods all run on such nodes starts anew elsewhere.
 func (a *affinity) add(t *Tracker, bin int, by int32) {
-	a.total += int(by)
+	somewhere := false
 	for i, key := range a.keys {
-		if domain := t.bins[key][bin]; domain >= 0 {
+		domain := t.bins[key][bin]
+		somewhere = somewhere || domain != Lacks
+		if domain >= 0 {
 			a.counts[i].add(domain, by)
 		}
+	}
+	if somewhere {
+		a.total += int(by)
 	}
 }
 
