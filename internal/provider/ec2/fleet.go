@@ -219,7 +219,7 @@ func (p *Provider) mark(o *order, r launch.Refused) {
 	for _, pool := range r.Pools {
 		pools = append(pools, o.pool(pool, r.CapacityType))
 	}
-	if r.For > 0 && r.Code != quota.NoSpotRole { // EC2 did not say which of them it means
+	if r.For > 0 && !quota.OfCapacityType(r.Code) { // EC2 did not say which of them it means
 		p.shortages.Pause(pools, now)
 		return
 	}
@@ -254,7 +254,7 @@ func (p *Provider) mark(o *order, r launch.Refused) {
 // clusters' machines in the group. Pools in zones that are full because of these are marked one by one.
 func (p *Provider) inFullZones(o *order, r launch.Refused, now time.Time) []launch.Override {
 	most := o.placement.MostInZone()
-	if most == 0 || r.Class != refusal.Capacity && r.Class != refusal.Quota {
+	if most == 0 || r.Class != refusal.Capacity && r.Class != refusal.Quota || quota.OfCapacityType(r.Code) {
 		return r.Pools
 	}
 	count := p.inGroup(o.placement.ID)

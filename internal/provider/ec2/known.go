@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"sync"
 	"time"
 
@@ -247,6 +248,19 @@ func (p *Provider) ReservationOf(providerID string) (reservation string, launche
 	defer p.mu.Unlock()
 	m, listed := p.lastSeen[providerID]
 	return m.Reservation, m.Launched, listed && !m.Ending
+}
+
+// Profiles returns the names of the instance profiles that machines of the last listing have.
+func (p *Provider) Profiles() map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	names := map[string]bool{}
+	for _, m := range p.lastSeen {
+		if m.Profile != "" {
+			names[path.Base(m.Profile)] = true
+		}
+	}
+	return names
 }
 
 // ReservationLabels returns the labels of machines in capacity reservations, which no others have.

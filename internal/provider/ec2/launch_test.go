@@ -377,6 +377,63 @@ func TestTheRoleForSpotIsMissing(t *testing.T) {
 	}
 }
 
+// E-43: too many fleets mark the whole capacity type for a minute, whether EC2 refuses the call or the fleet has the
+// error, which names no pool; and an event says so.
+func TestTooManyFleets(t *testing.T) {
+	t.Parallel()
+	const code = "MaxFleetCountExceeded"
+	s := whatIsSold(t)
+	for name, faults := range map[string]ec2test.Faults{
+		"the call":              {MaxFleets: 1},
+		"an error of the fleet": {FleetErrors: []ec2test.FleetError{{Code: code, Share: 1, Times: 1, Instead: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAccount(t, s, ec2test.Faults{})
+			if _, err := a.Launch(t.Context(), claim("first"), time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.server.SetFaults(faults); err != nil {
+				t.Fatal(err)
+			}
+			_, err := a.Launch(t.Context(), claim("n0"), time.Time{})
+			var insufficient *provider.InsufficientCapacityError
+			if !errors.As(err, &insufficient) {
+				t.Fatalf("error %v, want *InsufficientCapacityError: something else may be had", err)
+			}
+			if left := a.offered(t); left["spot"] > 0 || left["on-demand"] == 0 {
+				t.Errorf("offered are %v, want no spot and all on-demand", left)
+			}
+			if len(a.told) != 1 || a.told[0].Reason != quota.ReasonExceeded ||
+				!strings.Contains(a.told[0].Message, code) {
+				t.Errorf("told %+v, want %s once", a.told, quota.ReasonExceeded)
+			}
+			a.server.Advance(time.Minute)
+			if left := a.offered(t); left["spot"] == 0 {
+				t.Errorf("a minute later offered are %v", left)
+			}
+		})
+	}
+}
+
+// offered counts the offerings of the class that are available, by capacity type.
+func (a *account) offered(t *testing.T) map[string]int {
+	t.Helper()
+	c, err := a.Catalog(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]int{}
+	for _, kind := range c.Types {
+		for _, o := range kind.Offerings {
+			if o.Available {
+				left[o.CapacityType]++
+			}
+		}
+	}
+	return left
+}
+
 // E-45: an instance that ends before its node is there is explained, once; the third one of the class's own fault
 // within ten minutes rests it, each further one for longer.
 func TestInstancesThatFail(t *testing.T) {

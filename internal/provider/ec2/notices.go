@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
@@ -30,9 +31,10 @@ const (
 
 // told has the notices that were read and not acknowledged.
 type told struct {
-	mu     sync.Mutex
-	list   map[string]message // by ID of the notice
-	failed error              // of the last deletions of messages, until somebody reads the queue
+	mu       sync.Mutex
+	list     map[string]message // by ID of the notice
+	failed   error              // of the last deletion of messages
+	failures int                // of deletions, since somebody asked
 }
 
 type message struct {
@@ -42,7 +44,7 @@ type message struct {
 }
 
 // Notices returns the notices that were read and not acknowledged. If the configuration has a queue, it reads that
-// first. Otherwise whoever calls Receive reports what is new.
+// first. Otherwise whoever calls Receive reports what is new. Failed deletions are left to [Provider.Undeleted].
 func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	if p.config.Queue == "" {
 		return provider.Notices{List: p.told.all()}, nil
@@ -60,7 +62,8 @@ func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 }
 
 // Receive reads up to [AtOnce] messages of a queue, by its URL, and waits up to wait for the first (E-51). news
-// reports whether Notices has new ones. A message without a machine of ours is deleted at once.
+// reports whether Notices has new ones. A message without a machine of ours is deleted at once. Whether that succeeds
+// is known later ([Provider.Undeleted]): a queue that keeps its messages can still be read.
 func (p *Provider) Receive(ctx context.Context, queueURL string,
 	wait time.Duration) (received int, news bool, err error) {
 	out, err := p.config.Clients.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
@@ -80,7 +83,7 @@ func (p *Provider) Receive(ctx context.Context, queueURL string,
 		}
 		news = p.told.add(read.Notices, queueURL, aws.ToString(m.ReceiptHandle)) || news
 	}
-	return len(out.Messages), news, p.told.failure()
+	return len(out.Messages), news, nil
 }
 
 // known returns the provider ID of an instance of this cluster, "" for others. It makes no call.
@@ -116,8 +119,7 @@ func (p *Provider) Acknowledge(_ context.Context, notice provider.Notice) error 
 	return nil
 }
 
-// deleteMessages deletes up to ten messages of a queue, by their receipts. The next read of the queue reports
-// failures.
+// deleteMessages deletes up to ten messages of a queue, by their receipts. Undeleted reports failures.
 func (p *Provider) deleteMessages(ctx context.Context, queueURL string, receipts []string) []batch.Answer[struct{}] {
 	in := &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(queueURL)}
 	for i, receipt := range receipts {
@@ -125,32 +127,31 @@ func (p *Provider) deleteMessages(ctx context.Context, queueURL string, receipts
 			ReceiptHandle: aws.String(receipt)})
 	}
 	out, err := p.config.Clients.SQS.DeleteMessageBatch(ctx, in)
-	if err != nil {
-		err = fmt.Errorf("deleting messages of the interruption queue: %w", machines.Told(err))
-	} else if len(out.Failed) > 0 {
-		no := out.Failed[0]
-		err = fmt.Errorf("deleting messages of the interruption queue: %d of %d failed, the first with %s: %s",
-			len(out.Failed), len(receipts), aws.ToString(no.Code), aws.ToString(no.Message))
+	if err == nil && len(out.Failed) > 0 { // SQS's message may name the receipt, which is another one each time
+		err = &smithy.GenericAPIError{Code: aws.ToString(out.Failed[0].Code),
+			Message: "SQS took the call, but not all messages in it"}
 	}
-	p.told.fail(err)
+	p.told.deleted(err)
 	return make([]batch.Answer[struct{}], len(receipts))
 }
 
-func (t *told) fail(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err != nil {
-		t.failed = err
-	}
+// Undeleted returns how many deletions of messages failed since its last call, and why the last one did: nil after a
+// deletion that succeeded.
+func (p *Provider) Undeleted() (failures int, last error) {
+	p.told.mu.Lock()
+	defer p.told.mu.Unlock()
+	failures, p.told.failures = p.told.failures, 0
+	return failures, p.told.failed
 }
 
-// failure returns the last error of deletions since its last call.
-func (t *told) failure() error {
+// deleted notes the result of a deletion.
+func (t *told) deleted(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := t.failed
-	t.failed = nil
-	return err
+	t.failed = err
+	if err != nil {
+		t.failures++
+	}
 }
 
 // add stores the notices of a message, and reports whether one of them is new.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
 // warnings puts messages about an instance into the queue, each with an id of its own.
@@ -74,15 +75,17 @@ func TestMessagesAreDeletedTogether(t *testing.T) {
 	}
 }
 
-// E-51: a failed deletion of a message is reported at the next read of the queue, and the message comes again.
+// E-51: a failed deletion of a message is no failure of reading. It is reported by itself, and the message comes
+// again.
 func TestMessagesThatCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{Deny: []ec2test.Denial{{Action: "sqs:DeleteMessage"}}})
 	a.warnings(t, 3, "i-0123456789abcdef0")
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
-		_, err := a.Notices(t.Context())
-		if err != nil {
-			t.Log(err)
+		if _, err := a.Notices(t.Context()); err != nil {
+			t.Fatalf("the queue cannot be read: %v", err)
+		}
+		if failures, err := a.Undeleted(); failures > 0 && refusal.Of(err).Class == refusal.Rights {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -91,5 +94,21 @@ func TestMessagesThatCannotBeDeleted(t *testing.T) {
 	}
 	if left := a.server.Messages(clusterName); left != 3 {
 		t.Errorf("%d messages are left, want all 3", left)
+	}
+	if err := a.server.SetFaults(ec2test.Faults{}); err != nil {
+		t.Fatal(err)
+	}
+	a.server.Advance(time.Minute) // they are shown again
+	if _, err := a.Notices(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.emptied(t)
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+		if failures, err := a.Undeleted(); failures == 0 && err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("they still count as not deleted")
+		}
 	}
 }

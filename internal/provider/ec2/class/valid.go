@@ -1,6 +1,7 @@
 package class
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,12 +64,13 @@ func Problems(class *awsv1.EC2NodeClass, found resolve.Result, join Join, cluste
 	if err := tag.Check(class.Spec.Tags, clusterName); err != nil {
 		list = append(list, Problem{Reason: ReasonTags, Message: err.Error()})
 	}
-	if family == resolve.FamilyAL2023 && join.Missing != "" {
+	if what := lacks(join.Cluster, family); writesJoin(family) && (join.None || what != nil) {
 		reason := resolve.NotResolved
 		if join.None {
 			reason = ReasonClusterNotFound
 		}
-		list = append(list, Problem{Reason: reason, Message: join.Missing, Unknown: !join.None})
+		message := cmp.Or(join.Missing, "EKS was not asked yet for the cluster's "+strings.Join(what, ", "))
+		list = append(list, Problem{Reason: reason, Message: message, Unknown: !join.None})
 	}
 	if strings.Contains(join.Cluster.CIDR, ":") {
 		list = append(list,
@@ -101,6 +103,19 @@ func Problems(class *awsv1.EC2NodeClass, found resolve.Result, join Join, cluste
 		list = append(list, Problem{Reason: ReasonVolume, Message: text})
 	}
 	return list
+}
+
+// writesJoin reports whether user data of a family says where the API server is.
+func writesJoin(family string) bool {
+	return family == resolve.FamilyAL2023 || family == resolve.FamilyBottlerocket
+}
+
+// lacks returns the facts of the cluster that nodes of a family need to join, and that are not known.
+func lacks(c userdata.Cluster, family string) []string {
+	if !writesJoin(family) {
+		return nil
+	}
+	return c.Lacks(family == resolve.FamilyBottlerocket)
 }
 
 func saidOfVolumes(class *awsv1.EC2NodeClass) string {
@@ -176,7 +191,7 @@ func rendered(class *awsv1.EC2NodeClass, family string, join Join) (text string,
 		Taints:       []corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}},
 		LocalStorage: class.Spec.InstanceStorePolicy != nil,
 	}
-	if node.Cluster.Endpoint == "" || node.Cluster.CIDR == "" { // not known yet: reported elsewhere
+	if lacks(node.Cluster, family) != nil { // reported elsewhere
 		node.Cluster = userdata.Cluster{Name: "any", Endpoint: "https://any.example.com", CA: "Y2E=",
 			CIDR: "10.0.0.0/16"}
 	}

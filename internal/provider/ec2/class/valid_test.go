@@ -130,3 +130,47 @@ func TestHashes(t *testing.T) {
 		t.Error("another family has the same hash")
 	}
 }
+
+// E-16: a class whose nodes could not find the API server launches nothing. What is known keeps, even if EKS does not
+// answer later.
+func TestNodesThatCouldNotJoinAreNotLaunched(t *testing.T) {
+	t.Parallel()
+	const refused = "eks:DescribeCluster failed"
+	whole := join("10.0.0.0/16").Cluster
+	without := func(change func(*userdata.Cluster)) userdata.Cluster {
+		c := whole
+		change(&c)
+		return c
+	}
+	noAuthority := without(func(c *userdata.Cluster) { c.CA = "" })
+	noRange := without(func(c *userdata.Cluster) { c.CIDR = "" })
+	for name, c := range map[string]struct {
+		family, want string // want is the reason of the only problem; "" for none
+		join         class.Join
+		unknown      bool
+	}{
+		"AL2023 without authority": {"al2023@latest", resolve.NotResolved,
+			class.Join{Cluster: noAuthority, Missing: refused}, true},
+		"AL2023 without range": {"al2023@latest", resolve.NotResolved, class.Join{Cluster: noRange, Missing: refused},
+			true},
+		"AL2023 before EKS was asked": {"al2023@latest", resolve.NotResolved, class.Join{}, true},
+		"Bottlerocket without authority": {"bottlerocket@latest", resolve.NotResolved,
+			class.Join{Cluster: noAuthority, Missing: refused}, true},
+		"Bottlerocket without range": {"bottlerocket@latest", "", class.Join{Cluster: noRange, Missing: refused},
+			false},
+		"a failure later": {"al2023@latest", "", class.Join{Cluster: whole, Missing: refused}, false},
+		"no such cluster": {"bottlerocket@latest", class.ReasonClusterNotFound,
+			class.Join{Cluster: whole, Missing: refused, None: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := class.Problems(ofFamily(c.family), resolve.Result{}, c.join, "c1")
+			if c.want == "" && len(got) == 0 {
+				return
+			}
+			if len(got) != 1 || got[0].Reason != c.want || got[0].Unknown != c.unknown || got[0].Message == "" {
+				t.Errorf("problems %+v, want one with the reason %q", got, c.want)
+			}
+		})
+	}
+}

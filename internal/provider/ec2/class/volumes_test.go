@@ -56,7 +56,7 @@ func TestVolumesThatAreTooSmall(t *testing.T) {
 			found := resolve.Result{Snapshots: c.snapshots, Status: awsv1.EC2NodeClassStatus{InstanceProfile: profile,
 				AMIs:           []awsv1.AMI{{ID: "ami-0", Name: "a"}, {ID: "ami-1", Name: "b"}},
 				SecurityGroups: []awsv1.SecurityGroup{{ID: "sg-0"}}}}
-			got := class.Problems(nodeClass, found, class.Join{}, "c1")
+			got := class.Problems(nodeClass, found, join("10.0.0.0/16"), "c1")
 			switch {
 			case c.want == "" && len(got) == 0:
 			case c.want != "" && len(got) == 1 && got[0].Reason == class.ReasonVolume &&

@@ -22,6 +22,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/class"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
@@ -300,13 +301,20 @@ func (k *classes) end(ctx context.Context, c *connection, each *awsv1.EC2NodeCla
 	if _, err := c.machines.Keeper().CollectOf(ctx, each.Name, k.deps.Now()); err != nil {
 		return fmt.Errorf("deleting the launch templates of EC2NodeClass %s: %w", each.Name, err)
 	}
-	if err := c.resolver.RemoveProfiles(ctx, string(each.UID)); err != nil {
+	err := c.resolver.RemoveProfiles(ctx, string(each.UID))
+	if each.Spec.InstanceProfile != nil && refusal.Of(err).Class == refusal.Rights {
+		// The rights for profiles of ours may be missing where users name theirs (docs/aws-rights.md).
+		k.deps.Log.Info("no right to look for instance profiles of ours; the class names one of its users", "class",
+			each.Name, "reason", oneLine(err))
+		err = nil
+	}
+	if err != nil {
 		return fmt.Errorf("deleting the instance profiles of EC2NodeClass %s: %w", each.Name, err)
 	}
 	delete(k.told, string(each.UID))
 	k.meter.forget(each.Name)
 	c.machines.Forget(each.Name)
-	err := k.deps.Client.Patch(ctx, &awsv1.EC2NodeClass{ObjectMeta: metaOf(each)},
+	err = k.deps.Client.Patch(ctx, &awsv1.EC2NodeClass{ObjectMeta: metaOf(each)},
 		patch.RemoveFinalizer(each, class.Finalizer))
 	return client.IgnoreNotFound(err)
 }

@@ -176,6 +176,41 @@ func TestAClassThatGoes(t *testing.T) {
 	}
 }
 
+// E-04: without the rights for instance profiles of ours, a class that names one of its users can be deleted. One with
+// a role waits: its profiles would be left behind.
+func TestAClassThatGoesWithoutRightsForProfiles(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		role  bool
+		stays bool
+	}{"a role": {true, true}, "a profile of the user's": {false, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			of := aClass("default")
+			if !c.role {
+				of.Spec.Role, of.Spec.InstanceProfile = nil, new("mine")
+			}
+			r := newRegion(t, nil, of)
+			r.connectNow()
+			r.look()
+			err := r.server.SetFaults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "iam:ListInstanceProfiles"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.kube.Delete(t.Context(), r.class("default")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.classes.Reconcile(t.Context(), request()); (err != nil) != c.stays {
+				t.Errorf("error %v, want one: %t", err, c.stays)
+			}
+			err = r.kube.Get(t.Context(), client.ObjectKey{Name: "default"}, &awsv1.EC2NodeClass{})
+			if stays := err == nil; stays != c.stays || client.IgnoreNotFound(err) != nil {
+				t.Errorf("the class stays: %t (%v), want %t", stays, err, c.stays)
+			}
+		})
+	}
+}
+
 // E-05: claims that another program annotated get new annotations and do not drift; a drifted one keeps its hash.
 func TestAnnotationsOfAnotherProgram(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func newMeter(registerer prometheus.Registerer, log logr.Logger) *meter {
 			Help: "Age of the oldest answer about a node class that AWS could not be asked for again; 0 when all are fresh."},
 			[]string{"nodeclass"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "joiner_ec2_upkeep_failures_total",
-			Help: "Failures of background work: refreshes, tags, collections, the queue."},
+			Help: "Failures of background work: refreshes, tags, collections, the queue, its messages."},
 			[]string{"what"}),
 		queue: prometheus.NewGauge(prometheus.GaugeOpts{Name: "joiner_ec2_queue_unavailable",
 			Help: "1 while the interruption queue cannot be read, so that warnings are not heard; else 0."}),

@@ -107,6 +107,8 @@ const (
 	againSoon = 10 * time.Second
 	// factsEvery is how often the facts of the cluster are updated: its version changes.
 	factsEvery = 5 * time.Minute
+	// factsAgain is how soon they are asked for again after a failure: classes may wait for them.
+	factsAgain = time.Minute
 )
 
 // connector is the step function that connects.
@@ -133,8 +135,11 @@ func (c connector) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 			l.deps.Wake(controller)
 		}
 	}
-	if !complete && before.kubernetes == "" {
+	switch {
+	case !complete && before.kubernetes == "":
 		return reconcile.Result{RequeueAfter: againSoon}, nil
+	case !complete:
+		return reconcile.Result{RequeueAfter: factsAgain}, nil
 	}
 	return reconcile.Result{RequeueAfter: factsEvery}, nil
 }

@@ -181,6 +181,46 @@ func TestWhatKarpenterMadeGoesWhenNobodyNeedsIt(t *testing.T) {
 	}
 }
 
+// E-56: if somebody takes the finalizer off a class while its claims run, their machines keep their profile: as long
+// as a claim names it, or a listed machine has it.
+func TestAProfileStaysWhileMachinesHaveIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ noted, listed, stays bool }{
+		"a claim names it":     {noted: true, stays: true},
+		"a machine has it":     {listed: true, stays: true},
+		"a claim without note": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPeer(t, "v6")
+			p.claim("web-1", "m5.large")
+			connected := p.connectNow()
+			if !c.noted {
+				claim := p.claims()[0]
+				delete(claim.Annotations, profileKey)
+				p.must(p.kube.Update(t.Context(), &claim))
+			}
+			if c.listed {
+				_, err := connected.machines.List(t.Context())
+				p.must(err)
+			}
+			class := p.class("default")
+			class.Finalizers = nil
+			p.must(p.kube.Update(t.Context(), class))
+			p.must(p.kube.Delete(t.Context(), class))
+			collector := newCollector(p.link)
+			for range 3 {
+				p.wait(31 * time.Minute)
+				_, err := collector.step(t.Context(), connected)
+				p.must(err)
+			}
+			if stays := p.server.InstanceProfiles()[peerProfile] != ""; stays != c.stays {
+				t.Errorf("the profile stays: %t, want %t", stays, c.stays)
+			}
+		})
+	}
+}
+
 // E-38: a claim that Karpenter was about to launch when it was stopped: before the node has registered, the instance
 // names no claim. Joiner launches again; the unknown instance counts as an orphan, and is collected.
 func TestALaunchThatKarpenterDidNotFinish(t *testing.T) {

@@ -90,6 +90,40 @@ func TestAQueueThatCannotBeReadIsToldOnTheLease(t *testing.T) {
 	step(onLease, onLease, "*v1.EC2NodeClass one", "*v1.EC2NodeClass two")
 }
 
+// E-76: a queue whose messages cannot be deleted is read all the same: the gauge stays at 0, nothing waits, and an
+// event says once what is wrong.
+func TestMessagesThatStayAreTold(t *testing.T) {
+	t.Parallel()
+	r := newRegion(t, func(s *settings) { s.queue = "warnings" }, aClass("one"))
+	c, reader := r.connectNow(), newReader(r.link)
+	r.server.AddQueue("warnings")
+	r.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "sqs:DeleteMessage"}}})
+	const failures = "joiner_ec2_upkeep_failures_total"
+	until := func(done func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !done(); <-time.After(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("nobody says that messages cannot be deleted: %q", r.events)
+			}
+			r.server.Send("warnings", "{}") // nobody waits for it
+			if again, err := reader.step(t.Context(), c); err != nil || again >= queueAgain {
+				t.Fatalf("again after %s, error %v", again, err)
+			}
+		}
+	}
+	until(func() bool { return r.shown(failures)["what=messages"] >= 3 })
+	if told := r.saidOf(EventUndeleted); told != 1 || r.saidOf(EventQueue) != 0 ||
+		!strings.Contains(r.events[0], "sqs:DeleteMessage") {
+		t.Errorf("events %q, want one %s", r.events, EventUndeleted)
+	}
+	r.wantShown("joiner_ec2_queue_unavailable", map[string]float64{"": 0})
+	if count := r.shown(failures)["what=queue"]; count != 0 {
+		t.Errorf("%v failures of the queue are counted", count)
+	}
+	r.faults(ec2test.Faults{})
+	until(func() bool { return reader.undeleted == "" })
+}
+
 // E-34, E-62: the size of a class's user data is shown under Karpenter's name, before a launch and even if it is too
 // large. Additions of a pool count, another spec is measured again, and a deleted class disappears.
 func TestUserDataIsMeasured(t *testing.T) {

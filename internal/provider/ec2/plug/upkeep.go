@@ -227,14 +227,21 @@ func (k *collector) failed(what string, err error) {
 	}
 }
 
-// sweep deletes profiles of classes that are gone. It reads the classes from the API server, since a cache may be
-// behind.
+// sweep deletes profiles of classes that are gone, unless a machine still has them: somebody may have taken the
+// finalizer off the class. It reads classes and claims from the API server, since a cache may be behind. Claims of
+// older releases of Karpenter do not name their profile, but a listing of machines does.
 func (k *collector) sweep(ctx context.Context, c *connection) error {
 	var list awsv1.EC2NodeClassList
-	if err := k.deps.Live.List(ctx, &list); err != nil {
+	var claims karpenterv1.NodeClaimList
+	if err := errors.Join(k.deps.Live.List(ctx, &list), k.deps.Live.List(ctx, &claims)); err != nil {
 		return err
 	}
-	return c.resolver.SweepProfiles(ctx, func(uid string) bool {
-		return slices.ContainsFunc(list.Items, func(each awsv1.EC2NodeClass) bool { return string(each.UID) == uid })
+	used := c.machines.Profiles()
+	for i := range claims.Items {
+		used[claims.Items[i].Annotations[profileKey]] = true
+	}
+	return c.resolver.SweepProfiles(ctx, func(uid, name string) bool {
+		return used[name] ||
+			slices.ContainsFunc(list.Items, func(each awsv1.EC2NodeClass) bool { return string(each.UID) == uid })
 	})
 }

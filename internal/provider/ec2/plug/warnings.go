@@ -34,13 +34,22 @@ type reader struct {
 	url  string
 	bad  string               // the last failure that was logged
 	told map[types.UID]string // on the lease, or on each class
+
+	// undeleted and toldUndeleted are the same about messages that cannot be deleted.
+	undeleted     string
+	toldUndeleted map[types.UID]string
 }
 
-func newReader(l *link) *reader { return &reader{link: l, told: map[types.UID]string{}} }
+func newReader(l *link) *reader {
+	return &reader{link: l, told: map[types.UID]string{}, toldUndeleted: map[types.UID]string{}}
+}
 
 // EventQueue is the reason of the event that the interruption queue cannot be read. It is on the leader's lease, since
 // it concerns the whole program, or on each class if there is no lease (E-76).
 const EventQueue = "InterruptionQueueUnavailable"
+
+// EventUndeleted is the reason of the event that messages of the queue cannot be deleted. It is in the same place.
+const EventUndeleted = "InterruptionMessagesNotDeleted"
 
 // step waits for messages, and reads all of them. It is called again at once.
 func (r *reader) step(ctx context.Context, c *connection) (time.Duration, error) {
@@ -67,7 +76,36 @@ func (r *reader) step(ctx context.Context, c *connection) (time.Duration, error)
 	r.bad = ""
 	clear(r.told)
 	r.meter.queue.Set(0)
+	r.deletions(ctx, c)
 	return time.Millisecond, nil
+}
+
+// deletions reports that messages cannot be deleted, once while it is the same. The queue is read all the same: spot
+// warnings are heard.
+func (r *reader) deletions(ctx context.Context, c *connection) {
+	failures, err := c.machines.Undeleted()
+	if ctx.Err() != nil {
+		return
+	}
+	r.meter.failures.WithLabelValues("messages").Add(float64(failures))
+	if err == nil {
+		r.undeleted = ""
+		clear(r.toldUndeleted)
+		return
+	}
+	refused, remedy := refusal.Of(err), ""
+	if refused.Class == refusal.Rights {
+		remedy = "allow the controller's role this action; "
+	}
+	text := fmt.Sprintf("messages of queue %q in %s cannot be deleted by sqs:DeleteMessage: %s %s; %suntil then they "+
+		"come again and are handled again, which does no harm", r.settings.queue, c.region, refused.Code,
+		strings.TrimRight(refused.Message, "."), remedy)
+	if text != r.undeleted {
+		r.undeleted = text
+		r.deps.Log.Info("messages of the interruption queue cannot be deleted; warnings are heard all the same",
+			"reason", text)
+	}
+	r.tellProgram(ctx, r.toldUndeleted, EventUndeleted, text)
 }
 
 // together reads with all pollers once, and returns the highest number of messages of a poller.

@@ -28,6 +28,10 @@ const (
 	NoSpotRole    = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 )
 
+// OfCapacityType reports whether a refusal with this code is about all types of a capacity type. Which pools a launch
+// asked for, or EC2 names, does not matter then.
+func OfCapacityType(code string) bool { return code == fleetLimit || code == NoSpotRole }
+
 // Reasons of events.
 const (
 	ReasonExceeded        = "QuotaExceeded"

@@ -27,13 +27,13 @@ func (r *Resolver) RemoveProfiles(ctx context.Context, uid string) error {
 }
 
 // SweepProfiles deletes the unused instance profiles below the cluster's path that are at least an hour old (E-56).
-// inUse reports whether the class with this UID still needs its profiles.
-func (r *Resolver) SweepProfiles(ctx context.Context, inUse func(uid string) bool) error {
+// inUse reports whether a profile, by its name and the UID of its class, is still needed.
+func (r *Resolver) SweepProfiles(ctx context.Context, inUse func(uid, name string) bool) error {
 	path := strings.TrimSuffix(ProfilePath(r.config.Cluster, r.config.Region, ""), "/")
 	return r.removeProfiles(ctx, path, func(p iamtypes.InstanceProfile) bool {
 		uid, _, whole := strings.Cut(strings.TrimPrefix(value(p.Path), path), "/")
-		return whole && uid != "" && !inUse(uid) && !value(p.CreateDate).IsZero() &&
-			r.now().Sub(*p.CreateDate) >= sweptAfter
+		return whole && uid != "" && !inUse(uid, value(p.InstanceProfileName)) &&
+			!value(p.CreateDate).IsZero() && r.now().Sub(*p.CreateDate) >= sweptAfter
 	})
 }
 

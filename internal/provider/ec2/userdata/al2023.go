@@ -31,8 +31,11 @@ const boundary = "JOINER"
 
 // AL2023 returns a multipart document: the user's own parts unchanged, then ours. nodeadm merges the NodeConfigs in
 // this order, and the last one wins (E-32). user is "" or a multipart document, a NodeConfig or a shell script.
-// Errors: [*Error], [*TooLargeError].
+// Errors: [*Error], [*LacksError], [*TooLargeError].
 func AL2023(user string, n Node) (string, error) {
+	if what := n.Cluster.Lacks(false); what != nil {
+		return "", &LacksError{what}
+	}
 	parts, err := userParts(user)
 	if err != nil {
 		return "", err

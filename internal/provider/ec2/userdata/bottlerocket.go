@@ -17,8 +17,12 @@ type table = map[string]any
 const localStorage = "000-joiner-local-storage"
 
 // Bottlerocket returns settings in TOML: those of the user, unless the cluster, the plan or spec.kubelet decide
-// (E-33). release is that of the image, such as "1.50.0"; "" means the newest. Errors: [*Error], [*TooLargeError].
+// (E-33). release is that of the image, such as "1.50.0"; "" means the newest. Errors: [*Error], [*LacksError],
+// [*TooLargeError].
 func Bottlerocket(user string, n Node, release string) (string, error) {
+	if what := n.Cluster.Lacks(true); what != nil {
+		return "", &LacksError{what}
+	}
 	all := table{}
 	if err := toml.Unmarshal([]byte(user), &all); err != nil {
 		found := &Error{What: "it is no TOML"}

@@ -50,6 +50,31 @@ type Cluster struct {
 	CIDR string
 }
 
+// Lacks returns what a node of AL2023 would need and is not known, in words; nil if nothing is. A node of Bottlerocket
+// does not need the range of Services.
+func (c Cluster) Lacks(bottlerocket bool) []string {
+	var what []string
+	if c.Endpoint == "" {
+		what = append(what, "endpoint")
+	}
+	if c.CA == "" {
+		what = append(what, "certificate authority")
+	}
+	if c.CIDR == "" && !bottlerocket {
+		what = append(what, "range of Services")
+	}
+	return what
+}
+
+// LacksError means that no instance could join: facts of the cluster are not known.
+type LacksError struct{ What []string } // as in [Cluster.Lacks]
+
+// Error implements error.
+func (e *LacksError) Error() string {
+	return "these facts of the cluster are not known yet, and without them no node could join: " +
+		strings.Join(e.What, ", ")
+}
+
 // Error means that a user's part cannot be understood. It never repeats its text.
 type Error struct {
 	Part int // of a multipart document, from 1; 0 for the whole text
