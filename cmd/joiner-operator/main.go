@@ -120,7 +120,7 @@ func (o *options) addClasses(flags *pflag.FlagSet) {
 	flags.StringToStringVar(&o.OverridableTags, "overridable-resource-tags", o.OverridableTags,
 		"like --resource-tags, but tags of users override them")
 	flags.StringVar(&o.DefaultRootVolumeSize, "default-root-volume-size", o.DefaultRootVolumeSize,
-		"size of root volumes without a policy; changing it replaces all nodes")
+		"size of root volumes where no policy says one; changing it replaces every node that has this size")
 	flags.StringVar(&o.UserDataFile, "userdata-file", o.UserDataFile,
 		"path of the user data of all nodes, such as a mounted Secret; the file is reloaded, and node classes wait "+
 			"while it does not exist")

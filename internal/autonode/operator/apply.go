@@ -31,10 +31,12 @@ const (
 // apply makes the product as policy and wrapper want it. It returns the outcome, or nil if the step must be repeated
 // first. If the policy is unknown or invalid, what was written last stays (G14, G15).
 func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, *outcome, error) {
-	if err := c.addFinalizer(ctx, s.wrapper); err != nil {
-		return reconcile.Result{}, nil, err
+	c.meet(s)
+	// An existing product is restored even if the guest does not take the finalizer: its admin can refuse that too.
+	out := outcome{product: s.product, unheld: c.addFinalizer(ctx, s.wrapper)}
+	if out.unheld != nil && s.product == nil {
+		return reconcile.Result{}, nil, out.unheld
 	}
-	out := outcome{product: s.product}
 	var result reconcile.Result
 	if s.reading.Known() {
 		made, err := c.config.Kind.Make(ctx, s.reading.Policy, s.wrapper)
@@ -58,13 +60,16 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, *out
 			} else if err != nil {
 				return reconcile.Result{}, nil, err
 			}
+			if out.refused == nil {
+				c.failing.forget(s.name)
+			}
 			c.verify(&out)
 			if out.altered.Any() {
 				result.RequeueAfter = refusedAgainAfter
 			}
 		}
 		c.warn(s, out)
-		if later {
+		if later && out.unheld == nil {
 			return reconcile.Result{RequeueAfter: classPatience}, nil, nil
 		}
 	}
@@ -125,7 +130,7 @@ func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 	err := c.config.Guest.Update(ctx, fresh)
 	if out.refused = refused(kind, err); err != nil {
 		if out.refused == nil {
-			return fmt.Errorf("updating %s %s: %w", kind, s.name, err)
+			return c.failed(ctx, s, out, fmt.Errorf("updating %s %s: %w", kind, s.name, err))
 		}
 		return nil
 	}
@@ -134,6 +139,23 @@ func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 	if fresh.GetGeneration() != s.product.GetGeneration() {
 		c.repaired(s, "changed")
 	}
+	return nil
+}
+
+// failed decides what a failed write means that [refused] does not explain. The guest's admin can let writes of the
+// operator fail with any status, so no list of statuses is enough. But closing a pool costs it its nodes, and must not
+// follow from a failure that passes. So two things must come together: the writes have failed for a while, and the API
+// server itself shows the product as it must not be. If it does not answer, nobody knows, and the step is repeated.
+func (c *Controller) failed(ctx context.Context, s scene, out *outcome, err error) error {
+	if c.failing.holds(s.name, true, c.config.Now()) {
+		return err
+	}
+	stored, unread := c.live(ctx, s.name)
+	if unread != nil || stored == nil || len(c.config.Kind.Altered(stored, out.made.Product).Policy) == 0 {
+		return err
+	}
+	out.refused = &refusal{reason: ReasonRefused, message: fmt.Sprintf("the %s cannot be written: %s",
+		c.config.Kind.Product, err), again: refusedAgainAfter}
 	return nil
 }
 
@@ -258,8 +280,13 @@ func (c *Controller) report(ctx context.Context, s scene, out outcome) (again ti
 	now := c.config.Now()
 	before := s.wrapper.DeepCopyObject().(client.Object)
 	known, _ := c.config.Board.lastVerdict(kind.Wrapper, s.wrapper)
+	astray := out.made != nil && c.standings.astray(s.name, out)
+	if astray && out.made.Missing != "" {
+		out.made.Missing += fmt.Sprintf("; somebody else has changed the %s meanwhile", kind.Product)
+	}
 	reached := verdict(kind.Product, s, out, known)
 	if reached != nil {
+		reached.astray = astray
 		if known.same(*reached) {
 			reached.statusAltered = known.statusAltered
 		}

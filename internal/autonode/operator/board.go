@@ -97,6 +97,13 @@ func (b *Board) missingOfOthers() []string {
 	return b.lacking
 }
 
+// start returns when this process began to look at the guest; zero before that.
+func (b *Board) start() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.began
+}
+
 // wroteProtection stores when an admission policy was written.
 func (b *Board) wroteProtection(now time.Time) {
 	b.mu.Lock()

@@ -42,7 +42,10 @@ type Controller struct {
 	written *written // products
 	answers *answers // wrappers
 
-	patience patience // of pools with their class
+	patience  patience  // of pools with their class
+	failing   patience  // with failed writes
+	trusted   trusted   // classes of pools
+	standings standings // of products
 }
 
 // New returns the controller.
@@ -60,7 +63,7 @@ type scene struct {
 // Reconcile brings the product of that name in line with its wrapper and the policy.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if c.config.Kind.Shared && c.config.Board.leavesClasses() { // as HyperShift's operator does
-		c.config.Board.Forget(c.config.Kind.Wrapper, request.Name)
+		c.forget(request.Name)
 		return reconcile.Result{}, nil
 	}
 	s, err := c.gather(ctx, request.Name)
@@ -69,7 +72,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	switch {
 	case s.wrapper == nil:
-		c.config.Board.Forget(c.config.Kind.Wrapper, s.name)
+		c.forget(s.name)
 		c.config.Board.unmade(c.config.Kind.Product, s.name)
 		result, err := c.orphan(ctx, s)
 		if errors.Is(err, errBehind) {
@@ -96,13 +99,21 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	c.config.Board.made(c.config.Kind.Product, s.name, s.reading, *out)
 	again, err := c.report(ctx, s, *out)
-	if err != nil {
+	if err := errors.Join(err, out.unheld); err != nil {
 		return reconcile.Result{}, err
 	}
 	if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
 		result.RequeueAfter = again
 	}
 	return result, nil
+}
+
+// forget removes what is remembered about a wrapper that is gone, or that another operator follows now.
+func (c *Controller) forget(name string) {
+	c.config.Board.Forget(c.config.Kind.Wrapper, name)
+	c.failing.forget(name)
+	c.trusted.forget(name)
+	c.standings.forget(name)
 }
 
 func (c *Controller) gather(ctx context.Context, name string) (scene, error) {

@@ -23,7 +23,8 @@ const (
 	// classAgainAfter is when to look again for a class that is being made, if no event comes.
 	classAgainAfter = 10 * time.Second
 	// classPatience is how long a pool keeps its status while its class is being brought in line with a policy. That
-	// mostly takes a moment, and saves one of two writes of each pool's status.
+	// mostly takes a moment, and saves one of two writes of each pool's status. It is also how long writes of a
+	// product may fail before that counts.
 	classPatience = 5 * time.Second
 )
 
@@ -32,6 +33,9 @@ const (
 func (k Kind) OnlyManaged(classes *Kind) Kind {
 	k.class = func(product client.Object) (string, bool) {
 		ref := product.(*karpenterv1.NodePool).Spec.Template.Spec.NodeClassRef
+		if ref == nil { // the guest's admin can change the definition
+			return "", false
+		}
 		return ref.Name, ref.Kind == karpenterawsv1.EC2NodeClassKind && ref.Group == karpenterawsv1.Group
 	}
 	k.classes = classes
@@ -89,6 +93,8 @@ func (c *Controller) lookAtClass(ctx context.Context, s scene, name string) (cla
 		return classPending, nil
 	case v.stands.found:
 		return classManaged, nil
+	case v.astray:
+		return classNotApplied, nil
 	}
 	said, _ := condition.Get(v.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
 	if said.Status == metav1.ConditionFalse {
@@ -131,6 +137,7 @@ func (c *Controller) guardClass(ctx context.Context, s scene, made *Made) (later
 	const said = hypershiftv1beta1.ConditionTypeNodeClassManaged
 	switch state {
 	case classManaged:
+		c.trusted.set(s.name, name)
 		made.Conditions = append(made.Conditions, condition.True(said, hypershiftv1beta1.ReasonManaged, ""))
 	case classPending:
 		made.Missing, made.RetryAfter = fmt.Sprintf("node class %s is not in line with the provider's policy yet",
@@ -138,13 +145,18 @@ func (c *Controller) guardClass(ctx context.Context, s scene, made *Made) (later
 		if kind.classes.ByOther || c.config.Board.leavesClasses() {
 			made.Missing = fmt.Sprintf("node class %s is not made yet", name)
 		}
-		made.Conditions = append(made.Conditions, condition.Unknown(said, ReasonWaiting, made.Missing))
+		// A pool does not follow a new reference to such a class: somebody may have made it past the wrappers, and it
+		// may stay so for good, for example if a version is never resolved. Keeping the former reference would need
+		// that class to be looked at too. The nodes drift by the new reference anyway.
 		if s.product == nil {
 			made.Product = nil
-		} else if isClosed(s.product) {
+		} else if !c.trusted.has(s.name, name) {
 			closePool(made.Product)
+			made.Missing += "; until then the pool launches nothing"
 		}
+		made.Conditions = append(made.Conditions, condition.Unknown(said, ReasonWaiting, made.Missing))
 	case classNotApplied, classUnmanaged:
+		c.trusted.set(s.name, "")
 		problem := merge.Problem{Reason: hypershiftv1beta1.ReasonNodeClassUnmanaged,
 			Field: "spec.template.spec.nodeClassRef", Message: fmt.Sprintf(
 				"names node class %s, which no OpenshiftEC2NodeClass of this name stands behind: create it, "+
@@ -190,13 +202,13 @@ func isClosed(product client.Object) bool {
 	return len(entries) > 0 && reflect.DeepEqual(entries[len(entries)-1], nothing())
 }
 
-// patience remembers since when pools have waited for their class. It is safe for concurrent use.
+// patience remembers since when something has been waited for, by name. It is safe for concurrent use.
 type patience struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// holds reports whether a pool waits, and has waited for less than classPatience.
+// holds reports whether the thing of that name waits, and has waited for less than classPatience.
 func (p *patience) holds(name string, waits bool, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,4 +224,10 @@ func (p *patience) holds(name string, waits bool, now time.Time) bool {
 		p.since[name], since = now, now
 	}
 	return now.Sub(since) < classPatience
+}
+
+func (p *patience) forget(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.since, name)
 }

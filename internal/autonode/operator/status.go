@@ -46,6 +46,7 @@ type outcome struct {
 	refused *refusal      // nil if the product was not refused or altered
 	altered Difference    // between the stored product and the wanted one
 	product client.Object // as it is after the step; nil if there is none
+	unheld  error         // of adding the finalizer to the wrapper of an existing product
 }
 
 // describe sets the conditions and the observed policy of a wrapper. It is pure, except that it writes through state.

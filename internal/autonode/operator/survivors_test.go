@@ -99,9 +99,7 @@ func TestA06_AClassThatWaitsClosesNothing(t *testing.T) {
 	}
 	open()
 	s.bootstrap = nil
-	changed := s.madeClass("big") // it stands no more, and waits
-	changed.Generation = 5
-	s.must(s.guest.Update(t.Context(), changed))
+	s.learn(operator.Answer{Policy: policyOf(2)}) // it stands no more, and waits
 	s.step(s.classes, "big")
 	s.step(s.pools, "web")
 	s.clock.Advance(5 * time.Second)

@@ -30,7 +30,9 @@ type Verdict struct {
 	cause conformance.Cause
 	// stands is the product if it is as policy and wrapper want it, or was so for this policy and has not changed
 	// since.
-	stands        standing
+	stands standing
+	// astray says that somebody else has changed the product, which cannot be restored since something is missing.
+	astray        bool
 	statusAltered time.Time // when the guest's API server stored another status than written; zero if it did not
 }
 
@@ -47,7 +49,7 @@ func standingAfter(s scene, out outcome, before Verdict) standing {
 	if out.product == nil {
 		return standing{}
 	}
-	now := standing{true, out.product.GetUID(), out.product.GetGeneration()}
+	now := standingOf(out.product)
 	switch made := out.made; {
 	case out.refused == nil && len(made.Problems) == 0 && made.Missing == "":
 		return now
