@@ -157,7 +157,7 @@ func (f *foreseen) read(ctx context.Context, config Config) (documents []whatif.
 	if err != nil {
 		return nil, nil, errNoCluster(err)
 	}
-	live, unread, err := readWhole(ctx, client, whatif.Resources(),
+	live, unread, err := readWhole(ctx, client, f.now.costs.resources(),
 		func(d whatif.Document) whatif.Document { return d }) // a change needs whole objects
 	if err != nil {
 		return nil, nil, err

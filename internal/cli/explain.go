@@ -190,11 +190,7 @@ func (with *explainer) read(ctx context.Context, config Config) (documents []wha
 		return nil, nil, "", err
 	}
 	with.client, with.asked.heading = client, true
-	resources := whatif.Resources()
-	if with.now.costs.devices() {
-		resources = append(resources, whatif.DeviceResources()...)
-	}
-	documents, unread, err = readAll(ctx, client, resources)
+	documents, unread, err = readAll(ctx, client, with.now.costs.resources())
 	if err == nil && with.more != nil {
 		var more []whatif.Document
 		more, err = with.more(ctx, client)

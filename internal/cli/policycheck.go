@@ -110,7 +110,8 @@ func (c *checking) run(ctx context.Context, config Config) error {
 	}
 	from := fromFilesOnly
 	if len(found.wrappers) == 0 || c.connection.named() != "" {
-		if found.wrappers, found.others, found.unread, err = hosted(ctx, config, c.connection); err != nil {
+		if found.wrappers, found.others, found.unread, err = hosted(ctx, config, c.connection,
+			c.now.costs.resources()); err != nil {
 			return err
 		}
 		from = fromLive
@@ -174,8 +175,8 @@ func decodedInto[T any](list []T, d whatif.Document) ([]T, error) {
 }
 
 // hosted reads the pools of a hosted cluster, and what they are planned with.
-func hosted(ctx context.Context, config Config, to *Connection) (wrappers []hypershiftv1beta1.OpenshiftNodePool,
-	others []whatif.Document, unread []string, err error) {
+func hosted(ctx context.Context, config Config, to *Connection, resources []whatif.Resource) (
+	wrappers []hypershiftv1beta1.OpenshiftNodePool, others []whatif.Document, unread []string, err error) {
 	if config.Client == nil {
 		return nil, nil, nil, errNoCluster(errors.New("no kubeconfig is known"))
 	}
@@ -196,7 +197,7 @@ func hosted(ctx context.Context, config Config, to *Connection) (wrappers []hype
 			errors.New("there is no OpenshiftNodePool among the files, and none in the cluster: ask the " +
 				"hosted cluster, a management cluster has none")
 	}
-	others, missing, err := readWhole(ctx, client, whatif.Resources(),
+	others, missing, err := readWhole(ctx, client, resources,
 		func(d whatif.Document) whatif.Document { return d }) // a policy needs whole objects
 	if err != nil {
 		return nil, nil, nil, err

@@ -122,6 +122,14 @@ func (c *costs) flags(command *cobra.Command) {
 // devices reports whether device claims are looked at (K-42).
 func (c costs) devices() bool { return c.noDevices != nil && !*c.noDevices }
 
+// resources returns what to read from a cluster: with the flag for devices also what drivers publish, and claims.
+func (c costs) resources() []whatif.Resource {
+	if c.devices() {
+		return append(whatif.Resources(), whatif.DeviceResources()...)
+	}
+	return whatif.Resources()
+}
+
 // at returns the time to plan for.
 func (m planTime) at() (time.Time, error) {
 	if m.text == "" {

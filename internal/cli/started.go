@@ -13,13 +13,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// Labels of the pods of Joiner's chart. The second one also marks those that have Karpenter's names.
-const (
-	nameLabel    = "app.kubernetes.io/name"
-	programLabel = "joiner.sh/program"
-	ourName      = "joiner"
-)
-
 const featureGates = "feature-gates"
 
 // started is how the controller of a cluster was started, as far as its pod shows it: by arguments and environment
@@ -37,8 +30,7 @@ func startedWith(documents []whatif.Document) started {
 	var newest *corev1.Pod
 	for _, d := range documents {
 		o := unstructured.Unstructured{Object: d.Content}
-		if labels := o.GetLabels(); o.GetKind() != "Pod" || labels[programLabel] != ourName &&
-			labels[nameLabel] != ourName {
+		if o.GetKind() != "Pod" || !whatif.OfJoiner(o.GetLabels()) {
 			continue // as nearly all: only the others are decoded
 		}
 		var pod corev1.Pod
@@ -55,7 +47,7 @@ func startedWith(documents []whatif.Document) started {
 	s := started{pod: newest.Namespace + "/" + newest.Name, values: map[string]string{}}
 	container := newest.Spec.Containers[0]
 	for _, c := range newest.Spec.Containers {
-		if c.Name == "controller" || c.Name == ourName {
+		if c.Name == "controller" || c.Name == "joiner" {
 			container = c
 		}
 	}

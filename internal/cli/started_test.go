@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/dynamic/fake"
+
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 )
 
@@ -77,6 +79,32 @@ func TestU03_PlansHaveTheSettingsOfTheController(t *testing.T) {
 			code, out, failures := simulated(t, aPool+c.pods, append([]string{"-f", "-"}, c.args...)...)
 			if code != c.code || failures != "" || !strings.HasSuffix(out, c.want) {
 				t.Errorf("exit code %d, %q\n%s\nwant %d and %q", code, failures, out, c.code, c.want)
+			}
+		})
+	}
+}
+
+// The commands that keep only parts of a cluster's objects have the settings, too.
+func TestU03_EachCommandHasTheSettingsOfTheController(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		client *fake.FakeDynamicClient
+		args   []string
+	}{
+		"simulate": {running(t), []string{"simulate"}},
+		"explain":  {live(t), []string{"explain", "pod", "shop/huge"}},
+		"status":   {standing(t, nil), []string{"status"}},
+		"top":      {standing(t, nil), []string{"top", "--once"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.TrimPrefix(joinerPod("a", "2026-11-01T00:00:00Z", "args: [--max-nodes=99]"), "---\n")
+			if err := c.client.Tracker().Add(objectsOf(t, text)[0]); err != nil {
+				t.Fatal(err)
+			}
+			_, out, failures := run(t, c.client, "", c.args...)
+			if !strings.Contains(out, "; settings of pod joiner/a: max-nodes=99\n") {
+				t.Errorf("the settings are missing in\n%s%s", out, failures)
 			}
 		})
 	}

@@ -91,7 +91,7 @@ found in the rest.`,
 // status looks at the cluster once.
 func (with *explainer) status(ctx context.Context, config Config, where place, in whatif.StatusInput,
 	to *printer.Printer) error {
-	documents, from, err := with.surroundings(ctx, config, where, &in, statusResources())
+	documents, from, err := with.surroundings(ctx, config, where, &in, with.statusResources())
 	if err != nil {
 		return err
 	}
@@ -175,8 +175,8 @@ func (with *explainer) surroundings(ctx context.Context, config Config, where pl
 }
 
 // statusResources returns what a status is made from. Nodes, NodePools and NodeClaims are required, pods are not.
-func statusResources() []whatif.Resource {
-	list := whatif.Resources()
+func (with *explainer) statusResources() []whatif.Resource {
+	list := with.now.costs.resources()
 	for i := range list {
 		list[i].Required = slices.Contains([]string{"nodes", "nodepools", "nodeclaims"}, list[i].Resource)
 	}

@@ -159,7 +159,7 @@ func (with *topping) lookWith(ctx context.Context, config Config, keep func(*wha
 	footer string, err error) {
 	in := with.in
 	in.StatusInput = whatif.StatusInput{PodsWaiting: podsWaiting, Draining: drainingFor}
-	resources := whatif.Resources()
+	resources := with.now.costs.resources()
 	for i := range resources {
 		resources[i].Required = resources[i].Resource == "nodes"
 	}

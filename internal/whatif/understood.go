@@ -49,6 +49,12 @@ func (u Understanding) once(list []corev1.Container) []corev1.Container {
 	return list
 }
 
+// OfJoiner reports whether a pod with these labels is one of Joiner's chart, also under Karpenter's names (K-23).
+func OfJoiner(labels map[string]string) bool {
+	const joiner = "joiner"
+	return labels[programLabel] == joiner || labels[nameLabel] == joiner
+}
+
 // Of returns the document with only what [New] needs. A document that cannot be decoded is returned unchanged, and New
 // reports the fault.
 func (u Understanding) Of(d Document) Document {
@@ -60,6 +66,9 @@ func (u Understanding) Of(d Document) Document {
 	if kind == "Pod" && d.Content["apiVersion"] == "v1" {
 		pod := &corev1.Pod{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.Content, pod); err == nil && pod.Name != "" {
+			if OfJoiner(pod.Labels) {
+				return d // its arguments say how the controller was started
+			}
 			pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 			translate.SparePod(pod)
 			pod.Spec.Containers, pod.Spec.InitContainers = u.once(pod.Spec.Containers), u.once(pod.Spec.InitContainers)
