@@ -143,7 +143,7 @@ const (
 // Annotations that keep what another version of an object cannot hold (V-21). internal/convert says how they are read.
 const (
 	// KubeletCompatibilityAnnotationKey holds the kubelet block of a NodePool or NodeClaim that was written in
-	// v1beta1, as JSON. The nodes of the object still obey it (V-23).
+	// v1beta1, as JSON. Conversion back needs it; no provider reads it (V-23).
 	KubeletCompatibilityAnnotationKey = "compatibility." + Group + "/v1beta1-kubelet-conversion"
 	// NodeClassReferenceAnnotationKey holds the nodeClassRef of such an object, as JSON: v1 has no place for its
 	// version.
