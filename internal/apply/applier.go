@@ -95,7 +95,8 @@ func New(config Config) *Applier {
 type Outcome struct {
 	// Launched has one entry for each launch whose NodeClaim exists now.
 	Launched []Launched
-	// Refused has one entry for each launch that was refused. Its pods are still pending: plan again.
+	// Refused has one entry for each launch that was refused. Its pods are still pending: plan again, but not for one
+	// that was denied, which would be denied again.
 	Refused []Refused
 	// Open counts the launches whose NodeClaim may or may not exist, because the API server gave no answer. Until that
 	// claim is seen, the snapshot may lack a node.
@@ -109,6 +110,7 @@ type Launched struct {
 	Claim string
 	Pool  string
 	Pods  []plan.PodRef
+	For   []string // as in plan.Launch
 }
 
 // Refused is a launch that was not carried out, and why.
@@ -116,6 +118,10 @@ type Refused struct {
 	Pool string
 	Why  string
 	Pods []plan.PodRef
+	For  []string // as in plan.Launch
+	// Denied says that the API server refuses the NodeClaim for what it is: it is invalid, or an admission policy or
+	// webhook forbids it. Why is the answer. The rest of the plan is not affected.
+	Denied bool
 }
 
 // Apply carries p out as far as it still holds. A launch that no longer holds is in the outcome, not an error. The

@@ -200,8 +200,8 @@ func TestARefusedCreateIsNotTriedAgain(t *testing.T) {
 			calls++
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "nodeclaims"}, "x", nil)
 		}})
-	if _, err := r.applier.Apply(t.Context(), planOf(launch(plan.NoSlot, "a"))); err == nil || calls != 1 {
-		t.Fatalf("error %v after %d calls: want an error after one", err, calls)
+	if out := r.apply(t, planOf(launch(plan.NoSlot, "a"))); len(out.Refused) != 1 || calls != 1 {
+		t.Fatalf("outcome %+v after %d calls: want a refusal after one", out, calls)
 	}
 }
 

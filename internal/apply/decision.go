@@ -44,8 +44,9 @@ const (
 // Result is the outcome of a decision.
 type Result string
 
-// A launch creates its NodeClaim (done), is refused because the plan no longer holds (refused), or fails because the
-// API server could not be told (failed). Later its node has joined. A removal is planned, then done or taken back.
+// A launch creates its NodeClaim (done), is refused because the plan no longer holds or the API server denies the
+// claim (refused), or fails because the API server could not be told (failed). Later its node has joined. A removal
+// is planned, then done or taken back.
 const (
 	Planned   Result = "planned"
 	Done      Result = "done"

@@ -36,6 +36,7 @@ type attempt struct {
 	refusal string                 // why it is not created, when the plan no longer holds
 	err     error
 	open    bool // with err: the claim may exist nevertheless
+	denied  bool // with refusal: by the API server
 	// no slot of the cluster was left for it, though others may have places that it could have
 	seatless bool
 
@@ -83,10 +84,15 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 			failures = append(failures, fmt.Errorf("creating a NodeClaim of pool %s: %w", t.launch.Pool, t.err))
 		case t.refusal != "":
 			a.decided(p, t.launch, NotHeld, "", t.refusal)
-			out.Refused = append(out.Refused, Refused{Pool: t.launch.Pool, Why: t.refusal, Pods: t.launch.Pods})
+			out.Refused = append(out.Refused, Refused{Pool: t.launch.Pool, Why: t.refusal, Pods: t.launch.Pods,
+				For: t.launch.For, Denied: t.denied})
+			if t.denied && len(t.launch.Replaces) > 0 { // who replaces nodes has no brake of its own
+				failures = append(failures, fmt.Errorf("creating a NodeClaim of pool %s: %s", t.launch.Pool,
+					t.refusal))
+			}
 		default:
 			out.Launched = append(out.Launched, Launched{Claim: t.claim.Name, Pool: t.launch.Pool,
-				Pods: t.launch.Pods})
+				Pods: t.launch.Pods, For: t.launch.For})
 		}
 	}
 	return out, errors.Join(failures...)
@@ -99,7 +105,11 @@ func (a *Applier) createAll(ctx context.Context, snapshot *cluster.Snapshot, p p
 		if t.refusal != "" || t.err != nil {
 			return
 		}
-		if t.claim, t.refusal, t.err = a.createInTime(ctx, snapshot, p, t); t.refusal == "" && t.err == nil {
+		t.claim, t.refusal, t.err = a.createInTime(ctx, snapshot, p, t)
+		switch {
+		case t.err != nil && denies(t.err):
+			t.refusal, t.err, t.denied = t.err.Error(), nil, true
+		case t.refusal == "" && t.err == nil:
 			a.promise(*t) // at once: its node may open before the plan's last claim is created
 		}
 	})
@@ -303,6 +313,16 @@ func mayHaveLanded(err error) bool {
 	}
 	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err) ||
 		apierrors.IsUnexpectedServerError(err) || apierrors.IsServiceUnavailable(err)
+}
+
+// denies reports whether an error is the API server's answer to this very claim: the next pool's may be accepted. A
+// lack of a right of ours is none, since it is the same for all. The API server tells it by its text only.
+func denies(err error) bool {
+	if apierrors.IsForbidden(err) {
+		return !strings.Contains(err.Error(), `cannot create resource "`) &&
+			!strings.Contains(err.Error(), "cannot set blockOwnerDeletion")
+	}
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // existing returns the claim that has the same name as ours, or nil if it is gone.

@@ -122,8 +122,12 @@ func TestACreateIsTriedTwiceWhenItsAnswerMayBeLost(t *testing.T) {
 		"internal":     {apierrors.NewInternalError(errors.New("etcd")), 2},
 		"not a status": {apierrors.NewGenericServerResponse(302, "create", claims, "x", "moved", 0, true), 2},
 		"unavailable":  {apierrors.NewServiceUnavailable("no leader"), 2},
-		"forbidden":    {apierrors.NewForbidden(claims, "x", errors.New("quota")), 1},
-		"invalid":      {apierrors.NewInvalid(schema.GroupKind{Kind: "NodeClaim"}, "x", nil), 1},
+		"no right": {apierrors.NewForbidden(claims, "x", errors.New(`User "joiner" cannot create resource `+
+			`"nodeclaims" in API group "karpenter.sh" at the cluster scope`)), 1},
+		"no right to its owner": {apierrors.NewForbidden(claims, "x", errors.New("cannot set blockOwnerDeletion if "+
+			"an ownerReference refers to a resource you can't set finalizers on")), 1},
+		"no identity": {apierrors.NewUnauthorized("expired"), 1},
+		"too many":    {apierrors.NewTooManyRequests("later", 1), 1},
 	} {
 		calls := 0
 		r := newRig(t, limit.Unlimited(), onCreate(func(func() error) error { calls++; return c.answer }))
@@ -137,6 +141,53 @@ func TestACreateIsTriedTwiceWhenItsAnswerMayBeLost(t *testing.T) {
 		}
 		if open := out.Open == 1; open != (c.calls == 2) {
 			t.Errorf("%s: %d launches may have landed, want those without an answer", name, out.Open)
+		}
+	}
+}
+
+// P-12: a claim that the API server refuses for what it is, is no outage. It is in the outcome and the history with
+// the answer, the rest of the plan is carried out, and nothing of it may exist. Who replaces a node gets an error too.
+func TestADeniedClaimIsNoOutage(t *testing.T) {
+	t.Parallel()
+	claims := schema.GroupResource{Group: "karpenter.sh", Resource: "nodeclaims"}
+	for name, answer := range map[string]error{
+		"invalid": apierrors.NewInvalid(schema.GroupKind{Kind: "NodeClaim"}, "x", nil),
+		"policy": apierrors.NewForbidden(claims, "x", errors.New("ValidatingAdmissionPolicy 'gpus' with binding 'b' "+
+			"denied request: no GPUs")),
+		"webhook":   apierrors.NewBadRequest(`admission webhook "claims.example.com" denied the request: no`),
+		"too large": apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
+	} {
+		calls, told := 0, []string(nil)
+		r := newRig(t, limit.Unlimited(), onCreate(func(create func() error) error {
+			if calls++; calls == 1 {
+				return answer
+			}
+			return create()
+		}))
+		r.with(func(c *apply.Config) {
+			c.Decided = func(d apply.Decision, about apply.About) string {
+				told = append(told, string(d.Outcome)+" "+about.Why)
+				return ""
+			}
+		})
+		a, b := launch(plan.NoSlot, "a"), launch(plan.NoSlot, "b")
+		a.For, b.For = []string{"ask of a"}, []string{"ask of b"}
+		out := r.apply(t, planOf(a, b))
+		want := apply.Outcome{
+			Launched: []apply.Launched{{Claim: r.claims(t)[0], Pool: "default", Pods: b.Pods, For: b.For}},
+			Refused: []apply.Refused{{Pool: "default", Why: answer.Error(), Pods: a.Pods, For: a.For,
+				Denied: true}},
+		}
+		if !reflect.DeepEqual(out, want) || calls != 2 {
+			t.Errorf("%s: %d calls, outcome %+v, want %+v", name, calls, out, want)
+		}
+		if !slices.Contains(told, "refused "+answer.Error()) {
+			t.Errorf("%s: the history has %q", name, told)
+		}
+		calls = 0
+		out, err := r.applier.Apply(t.Context(), planOf(replacement(plan.NoSlot, "y")))
+		if err == nil || !strings.Contains(err.Error(), answer.Error()) || len(out.Refused) != 1 {
+			t.Errorf("%s: a replacement: outcome %+v, error %v", name, out, err)
 		}
 	}
 }

@@ -188,7 +188,10 @@ func (a *Applier) taint(ctx context.Context, name string, claim *karpenterv1.Nod
 		return err
 	}
 	has := slices.ContainsFunc(node.Spec.Taints, isDisrupted)
-	if has == want || node.DeletionTimestamp != nil || !a.config.Fleet.OwnsNode(&node, claim, nil) {
+	// any other value is somebody else's
+	excluded := node.Labels[karpenterv1.ExcludeBalancersLabelKey] == karpenterv1.ExcludeBalancersLabelValue
+	done := want && has || !want && !has && !excluded // somebody may have taken only the taint off
+	if done || node.DeletionTimestamp != nil || !a.config.Fleet.OwnsNode(&node, claim, nil) {
 		return nil
 	}
 	before := node.DeepCopy()
@@ -201,8 +204,7 @@ func (a *Applier) taint(ctx context.Context, name string, claim *karpenterv1.Nod
 		}
 	} else {
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isDisrupted)
-		// any other value is somebody else's
-		if node.Labels[karpenterv1.ExcludeBalancersLabelKey] == karpenterv1.ExcludeBalancersLabelValue {
+		if excluded {
 			delete(node.Labels, karpenterv1.ExcludeBalancersLabelKey)
 		}
 	}

@@ -372,6 +372,39 @@ func TestALaunchThatReplacesAnUnmarkedClaimIsNotMade(t *testing.T) {
 	}
 }
 
+// B-12, D-10: somebody took the taint off by hand. Taking the intent back still puts the node back behind its load
+// balancers; without a label of ours there is nothing to write.
+func TestUndoGivesANodeWithoutTheTaintBackToItsBalancers(t *testing.T) {
+	t.Parallel()
+	const key = karpenterv1.ExcludeBalancersLabelKey
+	for had, c := range map[string]struct {
+		after  string
+		writes []string
+	}{
+		karpenterv1.ExcludeBalancersLabelValue: {"", []string{"patch n1"}},
+		"true":                                 {"true", nil},
+		"":                                     {"", nil},
+	} {
+		claim, node, remove := markable()
+		if had != "" {
+			metav1.SetMetaDataLabel(&node.ObjectMeta, key, had)
+		}
+		var writes []string
+		r := newRig(t, limit.Unlimited(), tape(&writes), claim, node)
+		if err := r.applier.Undo(t.Context(), remove); err != nil {
+			t.Fatal(err)
+		}
+		var after corev1.Node
+		if err := r.server.Get(t.Context(), client.ObjectKey{Name: "n1"}, &after); err != nil {
+			t.Fatal(err)
+		}
+		if after.Labels[key] != c.after || !slices.Equal(writes, c.writes) || len(after.Spec.Taints) != 1 {
+			t.Errorf("the label was %q and is %q, want %q; taints %v; writes %v, want %v", had, after.Labels[key],
+				c.after, after.Spec.Taints, writes, c.writes)
+		}
+	}
+}
+
 // B-12: a node that goes at once leaves the load balancers with the write of its taint. A node that waits for its
 // replacement goes on serving. Taking an intent back restores the node, but leaves somebody else's label alone.
 func TestWhatGoesAtOnceLeavesTheBalancersWithItsTaint(t *testing.T) {

@@ -105,8 +105,8 @@ func underway(s *cluster.Snapshot) []*cluster.Node {
 // beginFrom starts a round on s, which is origin or a what-if of it. Pending pods of s are planned first: what they
 // get is not free any more. Nodes on which nothing may be placed yet are no place for pods that have to move.
 func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
-	d := &disruption{terms: terms, origin: origin, taken: Taken(origin), broken: broken(origin), markets: map[marketKey]market{},
-		heard: hear(origin, terms.Now)}
+	d := &disruption{terms: terms, origin: origin, taken: Taken(origin), broken: broken(origin),
+		markets: map[marketKey]market{}, heard: hear(origin, terms.Now)}
 	d.future = s
 	if len(s.Pending)+len(s.Buffers) > 0 {
 		p := Provision(s)

@@ -91,9 +91,9 @@ func afterMoves(s *cluster.Snapshot, empty []*cluster.Node) *cluster.Snapshot {
 }
 
 // IsEmpty reports whether a node may go because only daemons and finished pods are on it. It is initialized and quiet
-// for long enough at now (Unix seconds), and no annotation forbids it.
+// for long enough at now (Unix seconds), and neither an annotation nor a PodDisruptionBudget of daemons forbids it.
 func IsEmpty(node *cluster.Node, now int64) bool {
-	return inUse(node).Text == "" && node.ConsolidatableAt <= now && hear(nil, now).kept(node, byNode|byPods) == ""
+	return inUse(node).Text == "" && node.ConsolidatableAt <= now && hear(nil, now).kept(node, byUsers) == ""
 }
 
 // Allowed returns how many nodes of a pool may be disrupting at once for a reason: the smallest active budget for that

@@ -85,7 +85,7 @@ func TestWhatTakesARemovalBack(t *testing.T) {
 		"static":          {empty, func(x *trial) { x.pool.Static = true }, "NodePool default keeps 0 nodes"},
 		"says no": {empty, func(x *trial) { x.node.DoNotDisrupt = true },
 			"karpenter.sh/do-not-disrupt is set on the node"},
-		"held, and empty": {empty, func(x *trial) { x.node.Held = "by a budget" }, ""},
+		"held, and empty": {empty, func(x *trial) { x.node.Held = "by a budget" }, "by a budget"},
 		"replaces":        {empty, func(x *trial) { x.node.Replaces = []string{"n1-claim"} }, "it replaces n1-claim"},
 		"promised":        {empty, func(x *trial) { x.node.Name = "promised" }, "pod default/p is planned onto it"},
 		"no budget": {empty, func(x *trial) { x.budgets[0].Max = 0 },

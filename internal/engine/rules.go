@@ -43,7 +43,7 @@ var table = []rule{
 	{reason: plan.ReplacementAbandoned, when: "it was launched to replace nodes that stay, and no pod runs on it",
 		due: dueAbandoned, kept: byNode | byPods | byGuards | byPromise, budget: ownLater, poolless: true},
 	{reason: plan.Empty, when: "no pod on it would have to move, and its quiet time is over",
-		due: dueEmpty, kept: byReplaced | byNode | byPods | byPromise | byFloor, budget: own},
+		due: dueEmpty, kept: byReplaced | byNode | byPods | byGuards | byPromise | byFloor, budget: own},
 	{reason: plan.Expired, when: "it is older than expireAfter, and its NodePool asks for budgets to be kept",
 		due: dueExpired, kept: byReplaced | byNode | byPods | byGuards | byPromise, room: anyPrice, budget: own},
 	{reason: plan.Drifted, when: "it is not what its NodePool would make any more",

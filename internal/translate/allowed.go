@@ -51,7 +51,7 @@ func ExpiresGracefully(pool *karpenterv1.NodePool) bool {
 }
 
 func holdsFor(budget karpenterv1.Budget, reason karpenterv1.DisruptionReason) bool {
-	return budget.Reasons == nil || slices.Contains(budget.Reasons, reason)
+	return len(budget.Reasons) == 0 || slices.Contains(budget.Reasons, reason)
 }
 
 // maxHits bounds how many overlapping windows of a schedule nextChange follows.

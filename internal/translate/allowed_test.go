@@ -13,6 +13,8 @@ func TestAllowedDisruptions(t *testing.T) {
 	t.Parallel()
 	monday := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	night := budget("0", "0 22 * * *", 8*time.Hour)
+	noReasons := budget("4", "", 0)
+	noReasons.Reasons = []karpenterv1.DisruptionReason{}
 	for name, row := range map[string]struct {
 		budgets []karpenterv1.Budget
 		hour    int
@@ -23,6 +25,9 @@ func TestAllowedDisruptions(t *testing.T) {
 			"Drifted - ; Empty 3 spec.disruption.budgets[0]: 50%; Underutilized - ; never"},
 		"one reason": {[]karpenterv1.Budget{budget("4", "", 0, "Empty")}, 9,
 			"Drifted - ; Empty 2 spec.disruption.budgets[0]: 4; Underutilized - ; never"},
+		"a list of no reasons is every reason": {[]karpenterv1.Budget{noReasons}, 9,
+			"Drifted 2 spec.disruption.budgets[0]: 4; Empty 2 spec.disruption.budgets[0]: 4; " +
+				"Underutilized 2 spec.disruption.budgets[0]: 4; never"},
 		"before a window": {[]karpenterv1.Budget{night}, 9, "Drifted - ; Empty - ; Underutilized - ; 22:00"},
 		"within a window": {[]karpenterv1.Budget{night}, 23,
 			"Drifted 0 spec.disruption.budgets[0]: 0; Empty 0 spec.disruption.budgets[0]: 0; " +

@@ -81,13 +81,14 @@ func minValuesOf(pool *karpenterv1.NodePool) map[requirement.Key]int {
 
 // claimRequirements returns the requirements of the launch, with instance types in order of price and the minimum
 // counts of the pool. If a list is shorter than its count, the API would refuse the claim. Then the count is reduced
-// to the length of the list, and relaxed is true (P-09). The host name is left out: no claim can ask for it.
+// to the length of the list, and relaxed is true (P-09); a count of 0 is left out. The host name is left out: no claim
+// can ask for it.
 func claimRequirements(launch plan.Launch,
 	minValues map[requirement.Key]int) (list []karpenterv1.NodeSelectorRequirementWithMinValues, relaxed bool) {
 	set := launch.Requirements.Without(catalog.LabelInstanceType).Without(cluster.LabelHostname)
 	for r := range set.All() {
 		terms := requirementToAPI(r)
-		if count, demanded := minValues[r.Key()]; demanded {
+		if count := minValues[r.Key()]; count > 0 {
 			if len(terms) == 0 {
 				terms = requirementToAPI(requirement.Present(r.Key()))
 			}
@@ -101,7 +102,7 @@ func claimRequirements(launch plan.Launch,
 	types := karpenterv1.NodeSelectorRequirementWithMinValues{
 		Key: string(catalog.LabelInstanceType), Operator: corev1.NodeSelectorOpIn, Values: slices.Clone(launch.Types),
 	}
-	if count, demanded := minValues[catalog.LabelInstanceType]; demanded {
+	if count := minValues[catalog.LabelInstanceType]; count > 0 {
 		relaxed = demand(&types, count) || relaxed
 	}
 	return append(list, types), relaxed
@@ -111,7 +112,9 @@ func demand(term *karpenterv1.NodeSelectorRequirementWithMinValues, count int) (
 	if term.Operator == corev1.NodeSelectorOpIn && len(term.Values) < count {
 		count, relaxed = len(term.Values), true
 	}
-	term.MinValues = &count
+	if count > 0 { // the API refuses a demand of nothing
+		term.MinValues = &count
+	}
 	return relaxed
 }
 

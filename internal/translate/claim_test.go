@@ -157,3 +157,24 @@ func TestK28_ClaimsHaveKarpentersUnits(t *testing.T) {
 		}
 	}
 }
+
+// P-09: the API takes minValues of 1 and more. A demand of which nothing is left is not written.
+func TestAMinimumOfNothingIsNotWritten(t *testing.T) {
+	t.Parallel()
+	pool := kwokPool()
+	pool.Spec.Template.Spec.Requirements = []entry{
+		{Key: "node.kubernetes.io/instance-type", Operator: "Exists", MinValues: new(5)},
+		{Key: "example.com/rack", Operator: "Exists", MinValues: new(3)},
+	}
+	launch := plannedLaunch(t, pool)
+	launch.Relaxed = map[requirement.Key]int{"node.kubernetes.io/instance-type": 0, "example.com/rack": 0}
+	claim := NodeClaimFor(pool, resources.NewSpace().Names(), launch, "x")
+	for _, entry := range claim.Spec.Requirements {
+		if entry.MinValues != nil {
+			t.Errorf("%s has minValues %d", entry.Key, *entry.MinValues)
+		}
+	}
+	if claim.Annotations["karpenter.sh/nodeclaim-min-values-relaxed"] != "true" {
+		t.Errorf("annotations %v", claim.Annotations)
+	}
+}

@@ -30,9 +30,10 @@ func TestSpreadConstraints(t *testing.T) { // P-03
 		{TopologyKey: "kubernetes.io/hostname", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule,
 			MatchLabelKeys: []string{"hash"}},
 		// kube-scheduler counts no pods for {}, unless matchLabelKeys are merged into it
-		{TopologyKey: "rack", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{}},
-		{TopologyKey: "row", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{},
-			MatchLabelKeys: []string{"hash"}},
+		{TopologyKey: "rack", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{}},
+		{TopologyKey: "row", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{}, MatchLabelKeys: []string{"hash"}},
 	}
 	got := fmt.Sprint(shapeOf(t, pod).Spread)
 	want :=

@@ -203,7 +203,8 @@ func withPods(mix []Running, parts []int) []Running {
 }
 
 // fill fills amounts with pods of the mix, in proportion to their running pods, as long as one fits into the rest. It
-// fills the rest with small pods of no particular shape. Apart from rounding, the result never exceeds amounts.
+// fills the rest with small pods of no particular shape. Apart from the rounding of cores and bytes, the result never
+// exceeds amounts.
 func fill(space *resources.Space, pool string, taints []corev1.Taint, amounts corev1.ResourceList,
 	mix []Running) []Running {
 	var left resources.Vector
@@ -243,36 +244,107 @@ func fill(space *resources.Space, pool string, taints []corev1.Taint, amounts co
 	return append(withPods(mix, parts), small(space, pool, taints, left)...)
 }
 
-// small divides an amount into pods of at most one core, 4Gi, and one unit of anything else. Such pods fit on every
-// useful node. They tolerate the pool's own taints and no others, such as that of a cordoned node: no pod comes there.
+const (
+	// mostDevices is the largest amount of a resource that is taken for a number of devices. More of it is a measure,
+	// such as the MiB of a GPU's memory.
+	mostDevices = 1000
+	// measurePieces is into how many pieces a measure is divided.
+	measurePieces = 16
+	// hugePagesPiece is how many bytes of huge pages a piece has, unless a page is larger.
+	hugePagesPiece = 1 << 30
+)
+
+// small divides an amount into pods of at most one core, 4Gi, and one device. Such pods fit on every useful node. They
+// tolerate the pool's own taints and no others, such as that of a cordoned node: no pod comes there. All pods have the
+// same cores and bytes. Of devices the first pods have one more than the others: their sum is what was asked for,
+// since a device too many may be a node too many.
 func small(space *resources.Space, pool string, taints []corev1.Taint, all resources.Vector) []Running {
-	pieces := int64(0)
+	pieces, names := int64(0), space.Names()
 	for component, amount := range all {
-		unit := int64(1)
-		switch space.Names()[component] {
-		case resources.NameCPU:
-			unit = 1000
-		case resources.NameMemory, resources.NameEphemeralStorage:
-			unit = 4 << 30
-		}
-		pieces = max(pieces, (amount+unit-1)/unit)
+		pieces = max(pieces, piecesOf(names[component], amount))
 	}
 	if pieces = min(pieces, MostBufferPods); pieces == 0 {
 		return nil
 	}
-	each := resources.Vector(nil).With(resources.Pods, 1)
+	var tolerations []cluster.Toleration
+	for _, taint := range Taints(taints) {
+		tolerations = append(tolerations, cluster.Toleration{Key: taint.Key, Operator: cluster.TolerationEqual,
+			Value: taint.Value, Effect: taint.Effect})
+	}
+	ends := []int64{pieces} // where pods that have one grain more of something end
 	for component, amount := range all {
-		if amount > 0 {
-			each = each.With(component, (amount+pieces-1)/pieces)
+		if grain := grainOf(names[component]); grain > 0 {
+			ends = append(ends, rounded(amount, grain)%pieces)
 		}
 	}
-	shape := &cluster.Shape{Requests: each}
-	for _, taint := range Taints(taints) {
-		shape.Tolerations = append(shape.Tolerations, cluster.Toleration{Key: taint.Key,
-			Operator: cluster.TolerationEqual, Value: taint.Value, Effect: taint.Effect})
+	slices.Sort(ends)
+	var list []Running
+	begin := int64(0)
+	for _, end := range ends {
+		if end == begin {
+			continue
+		}
+		each := resources.Vector(nil).With(resources.Pods, 1)
+		for component, amount := range all {
+			if part := partOf(names[component], amount, begin, pieces); part > 0 {
+				each = each.With(component, part)
+			}
+		}
+		shape := &cluster.Shape{Requests: each, Tolerations: tolerations}
+		list = append(list, Running{roomShape(pool, shape), int(end - begin)})
+		begin = end
 	}
-	return []Running{{roomShape(pool, shape), int(pieces)}}
+	return list
 }
+
+// piecesOf returns into how many pieces an amount of a resource is divided.
+func piecesOf(name string, amount int64) int64 {
+	grain := grainOf(name)
+	switch {
+	case name == resources.NameCPU:
+		return rounded(amount, 1000)
+	case grain == 0:
+		return rounded(amount, 4<<30)
+	case strings.HasPrefix(name, corev1.ResourceHugePagesPrefix):
+		return rounded(amount, max(hugePagesPiece, grain))
+	case amount > mostDevices:
+		return measurePieces
+	}
+	return amount
+}
+
+// partOf returns how much of a resource the pod of a number has, counted from 0, if amount is divided among so many
+// pieces.
+func partOf(name string, amount, number, pieces int64) int64 {
+	grain := grainOf(name)
+	if grain == 0 {
+		return rounded(amount, pieces)
+	}
+	grains := rounded(amount, grain)
+	part := grains / pieces
+	if number < grains%pieces {
+		part++
+	}
+	return part * grain
+}
+
+// grainOf returns the least amount of a resource that a pod can have, apart from 0 for none: one device, or one huge
+// page. It is 0 for cores and bytes, which can be divided at will.
+func grainOf(name string) int64 {
+	switch name {
+	case resources.NameCPU, resources.NameMemory, resources.NameEphemeralStorage:
+		return 0
+	}
+	if size, huge := strings.CutPrefix(name, corev1.ResourceHugePagesPrefix); huge {
+		if page, err := resource.ParseQuantity(size); err == nil && page.Value() > 0 {
+			return page.Value()
+		}
+	}
+	return 1
+}
+
+// rounded divides, and rounds up.
+func rounded(amount, by int64) int64 { return (amount + by - 1) / by }
 
 // Total returns the sum of all resources that the room requests, for display.
 func (r HeadroomRoom) Total(space *resources.Space) map[string]resource.Quantity {

@@ -245,7 +245,11 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 			return blocked(cause.VolumeMissing, "is bound to PersistentVolume %s, which does not exist",
 				claim.Spec.VolumeName)
 		}
-		return needOf(volume)
+		need, err := needOf(volume)
+		if places, anew := s.madeAnew(pod, claim, ephemeral); anew {
+			need.places, err = places, nil
+		}
+		return need, err
 	}
 	name := VolumeClass(claim)
 	class := s.Classes[name]
@@ -280,6 +284,23 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 	var err error
 	need.fresh, err = s.newVolume(claim, class)
 	return need, err
+}
+
+// madeAnew returns where the volume of a running pod's successor can be, if that is a new one: a generic ephemeral
+// volume goes with its pod. If the driver reports free capacity, the place of the present volume counts: nobody knows
+// whether there is room elsewhere.
+func (s Storage) madeAnew(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, ephemeral bool) (
+	places []cluster.Alternative, anew bool) {
+	class := s.Classes[VolumeClass(claim)]
+	if !ephemeral || pod.Spec.NodeName == "" || class == nil || MakesNone(class) ||
+		Counts(s.Drivers[class.Provisioner]) {
+		return nil, false
+	}
+	mode := class.VolumeBindingMode
+	if mode == nil || *mode != storagev1.VolumeBindingWaitForFirstConsumer {
+		return nil, false
+	}
+	return allowed(class), true
 }
 
 // needOf returns the need of a claim that has, or will get, this volume.

@@ -242,6 +242,49 @@ func TestEphemeralVolumesBelongToTheirPod(t *testing.T) { // P-07
 	}
 }
 
+// P-07: the successor of a running pod gets a new ephemeral volume, wherever its class allows one. So such a volume
+// ties no pod to a zone or node, unless its driver reports where there is room.
+func TestEphemeralVolumesGoWithTheirPod(t *testing.T) {
+	t.Parallel()
+	waits, immediate := storagev1.VolumeBindingWaitForFirstConsumer, storagev1.VolumeBindingImmediate
+	for name, c := range map[string]struct {
+		node, class string
+		mode        storagev1.VolumeBindingMode
+		reports     bool
+		want        string
+	}{
+		"it waits":          {"", "fast", waits, false, "[" + zone + "=b]"},
+		"it runs":           {"n1", "fast", waits, false, "[" + zone + "=a|b]"},
+		"bound at once":     {"n1", "fast", immediate, false, "[" + zone + "=b]"},
+		"capacities":        {"n1", "fast", waits, true, "[" + zone + "=b]"},
+		"its class is gone": {"n1", "gone", waits, false, "[" + zone + "=b]"},
+		"it has no class":   {"n1", "", waits, false, "[" + zone + "=b]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := waitingPod()
+			pod.Spec.NodeName = c.node
+			pod.Spec.Volumes = []corev1.Volume{
+				{Name: "tmp", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+			}
+			claim := volumeClaim("web-tmp", "pv", c.class)
+			claim.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "web", UID: pod.UID,
+				Controller: new(true)}}
+			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: "csi.example.com",
+				VolumeBindingMode: &c.mode,
+				AllowedTopologies: []corev1.TopologySelectorTerm{{
+					MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+						{Key: zone, Values: []string{"a", "b"}}}}}}
+			s := storageOf(claim, class, volumeIn("pv", zone+"=b"))
+			s.Drivers = map[string]*storagev1.CSIDriver{"csi.example.com": {
+				Spec: storagev1.CSIDriverSpec{StorageCapacity: &c.reports}}}
+			if shape, ways, _, err := withVolumes(pod, s); shape.Blocked != "" || ways != c.want || err != nil {
+				t.Errorf("blocked %q, ways %s, %v; want %s", shape.Blocked, ways, err, c.want)
+			}
+		})
+	}
+}
+
 func TestTooManyWaysLeaveTheOthersOut(t *testing.T) { // P-07
 	t.Parallel()
 	var terms, others []string

@@ -61,13 +61,11 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 	})
 	var fresh *pdb
 	if !gone {
-		// Until its controller has looked at this very budget, its status says nothing: the eviction API refuses too.
-		unseen := object.Status.ObservedGeneration < object.Generation
 		fresh = &pdb{name: object.Name, selector: translate.Selector(object.Spec.Selector),
-			closed: unseen || object.Status.DisruptionsAllowed <= 0, lets: letsUnready(object),
-			never: !unseen && object.Status.ExpectedPods > 0 &&
-				object.Status.DesiredHealthy >= object.Status.ExpectedPods,
-			atOnce: int(max(0, object.Status.CurrentHealthy-object.Status.DesiredHealthy))}
+			closed: translate.Unseen(object) || object.Status.DisruptionsAllowed <= 0,
+			never:  translate.NeverAllows(object) != "",
+			lets:   translate.LetsUnready(object),
+			atOnce: translate.MayLeave(object)}
 	}
 	switch {
 	case fresh == nil && !found:
@@ -116,15 +114,6 @@ func (s *Store) guardList() []cluster.Guard {
 	return s.pdbs.guards
 }
 
-// letsUnready reports whether the eviction API lets pods go that run and are not ready, whatever the budget allows:
-// always, or by default while as many are healthy as the budget wants.
-func letsUnready(object *policyv1.PodDisruptionBudget) bool {
-	if policy := object.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
-		return true
-	}
-	return object.Status.DesiredHealthy > 0 && object.Status.CurrentHealthy >= object.Status.DesiredHealthy
-}
-
 func sameSelector(a, b cluster.Selector) bool {
 	return a.Enabled == b.Enabled && a.Labels.Equal(b.Labels)
 }
@@ -148,8 +137,7 @@ func (s *Store) stays(pod *cluster.Pod) bool {
 	if node := s.nodes[pod.Node]; node == nil || node.bounded {
 		return false
 	}
-	h := s.held(pod.Shape)
-	return h.never && !(h.lets && s.unready(pod))
+	return s.holdOf(pod).never
 }
 
 func (s *Store) reviseHeldOf(e *nodeEntry) {
@@ -173,16 +161,28 @@ func (s *Store) heldBy(pods []*cluster.Pod) string {
 		return ""
 	}
 	for _, pod := range pods {
-		if pod.Fixed || pod.Terminating {
+		if pod.Terminating {
 			continue
 		}
-		h := s.held(pod.Shape)
-		if h.why == "" || h.lets && s.unready(pod) {
-			continue
+		if h := s.holdOf(pod); h.why != "" {
+			return fmt.Sprintf("pod %s is %s", pod.Ref(), h.why)
 		}
-		return fmt.Sprintf("pod %s is %s", pod.Ref(), h.why)
 	}
 	return ""
+}
+
+// holdOf returns what keeps a pod where it is. Nothing keeps one that no drain evicts, and one that the eviction API
+// lets go all the same.
+func (s *Store) holdOf(pod *cluster.Pod) hold {
+	h := s.held(pod.Shape)
+	if h.why == "" {
+		return h
+	}
+	e := s.pods[podKey{pod.Shape.Namespace, pod.Name}]
+	if e == nil || !e.exit.evicted || e.exit.ignoresBudgets || h.lets && e.exit.unready {
+		return hold{}
+	}
+	return h
 }
 
 // held returns which budget keeps pods of a shape where they are. Pods under more than one budget are never evicted:
@@ -218,16 +218,14 @@ func (s *Store) held(shape *cluster.Shape) hold {
 	return h
 }
 
-// unready reports whether a pod runs and is not ready.
-func (s *Store) unready(pod *cluster.Pod) bool {
-	e := s.pods[podKey{pod.Shape.Namespace, pod.Name}]
-	return e != nil && e.unready
+// exit is what decides whether budgets hold a pod, beside the budgets.
+type exit struct {
+	evicted        bool // by a drain of its node
+	ignoresBudgets bool // it is pending still
+	unready        bool
 }
 
-// runsUnready reports whether the object says so.
-func runsUnready(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodRunning &&
-		!slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
+// exitOf returns what the object says. One without a status is of a file: it stands for a pod that is ready.
+func exitOf(pod *corev1.Pod) exit {
+	return exit{translate.Evicted(pod), translate.IgnoresBudgets(pod), pod.Status.Phase != "" && !translate.Ready(pod)}
 }

@@ -20,6 +20,14 @@ func testPDB(name string, version int, allowed int32, app string) *policyv1.PodD
 	}
 }
 
+// uncounted makes it a budget whose pods cannot be counted: their controller has no scale, as a DaemonSet has none.
+func uncounted(b *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	b.Generation, b.Status.ObservedGeneration, b.Status.DisruptionsAllowed = 1, 0, 0
+	b.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition,
+		Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason}}
+	return b
+}
+
 // D-02: what holds a node is named, whichever of pod and budget comes first, and ends with its cause.
 func TestPodDisruptionBudgetsHoldNodes(t *testing.T) {
 	t.Parallel()
@@ -47,46 +55,105 @@ func TestPodDisruptionBudgetsHoldNodes(t *testing.T) {
 	apply("", func() { s.Remove(testPod("a", "a", 11, "n1")) })
 }
 
-// D-02: a pod that runs and is not ready may be evicted past its budget where the eviction API lets it: with
-// AlwaysAllow, or while as many are healthy as the budget wants.
+// D-02: a pod that is not ready may be evicted past its budget where the eviction API lets it: with AlwaysAllow, or
+// while as many are healthy as the budget wants. One that is still pending, on a node, may be evicted past any budget.
 func TestUnreadyPodsAreHeldAsTheEvictionAPIHoldsThem(t *testing.T) {
 	t.Parallel()
 	always := policyv1.AlwaysAllow
+	alwaysAllow := func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = &always }
+	healthy := func(current, desired int32) func(*policyv1.PodDisruptionBudget) {
+		return func(b *policyv1.PodDisruptionBudget) {
+			b.Status.CurrentHealthy, b.Status.DesiredHealthy = current, desired
+		}
+	}
+	asIs := func(*policyv1.PodDisruptionBudget) {}
 	for name, row := range map[string]struct {
 		change func(*policyv1.PodDisruptionBudget)
+		phase  corev1.PodPhase
 		ready  bool
+		more   bool // another budget is over the pod
 		held   bool
 	}{
-		"by default": {func(*policyv1.PodDisruptionBudget) {}, false, true},
-		"always allowed": {
-			func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = &always }, false, false,
-		},
-		"always allowed, but ready": {
-			func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = &always }, true, true,
-		},
-		"as many healthy as are asked": {func(b *policyv1.PodDisruptionBudget) {
-			b.Status.CurrentHealthy,
-				b.Status.DesiredHealthy = 2, 2
-		}, false, false},
-		"too few are healthy": {func(b *policyv1.PodDisruptionBudget) {
-			b.Status.CurrentHealthy,
-				b.Status.DesiredHealthy = 1, 2
-		}, false, true},
+		"by default":                   {change: asIs, phase: corev1.PodRunning, held: true},
+		"always allowed":               {change: alwaysAllow, phase: corev1.PodRunning},
+		"always allowed, but ready":    {change: alwaysAllow, phase: corev1.PodRunning, ready: true, held: true},
+		"always allowed, but by two":   {change: alwaysAllow, phase: corev1.PodRunning, more: true, held: true},
+		"as many healthy as are asked": {change: healthy(2, 2), phase: corev1.PodRunning},
+		"too few are healthy":          {change: healthy(1, 2), phase: corev1.PodRunning, held: true},
+		"pending":                      {change: asIs, phase: corev1.PodPending},
+		"pending, under two budgets":   {change: asIs, phase: corev1.PodPending, more: true},
+		"not ready, of unknown phase":  {change: alwaysAllow, phase: corev1.PodUnknown},
+		"of a file, without a status":  {change: alwaysAllow, held: true},
 	} {
 		s := newClock().store()
 		s.applyNode(testNode("n1", "n1", 1, "x"))
 		pdb := testPDB("web", 2, 0, "web")
 		row.change(pdb)
 		_ = s.Apply(pdb)
-		pod := testPod("a", "a", 3, "n1")
-		pod.Status.Phase = corev1.PodRunning
+		if row.more {
+			_ = s.Apply(testPDB("web2", 3, 1, "web"))
+		}
+		pod := testPod("a", "a", 4, "n1")
+		pod.Status.Phase = row.phase
 		_ = s.Apply(pod) // not ready yet
 		if row.ready {
-			pod = testPod("a", "a", 4, "n1")
-			pod.Status.Phase = corev1.PodRunning
+			pod = testPod("a", "a", 5, "n1")
+			pod.Status.Phase = row.phase
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			_ = s.Apply(pod)
 		}
+		if held := s.Snapshot().Nodes[0].Held; (held != "") != row.held {
+			t.Errorf("%s: held %q, want %t", name, held, row.held)
+		}
+		pod = testPod("a", "a", 6, "n1")
+		pod.Status.Phase = corev1.PodRunning
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		_ = s.Apply(pod)
+		if held := s.Snapshot().Nodes[0].Held; held == "" {
+			t.Errorf("%s: once it is ready, nothing holds it", name)
+		}
+	}
+}
+
+// D-02: what a drain evicts holds its node, daemons too, and nothing else does: the drain does not wait for it.
+func TestOnlyWhatADrainEvictsHoldsItsNode(t *testing.T) {
+	t.Parallel()
+	daemon := func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "logs"}}
+	}
+	tolerates := func(key string, effect corev1.TaintEffect) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}}
+		}
+	}
+	for name, row := range map[string]struct {
+		changes []func(*corev1.Pod)
+		held    bool
+	}{
+		"a daemon": {[]func(*corev1.Pod){daemon}, true},
+		"a daemon that tolerates what daemons do": {[]func(*corev1.Pod){daemon,
+			tolerates(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)}, true},
+		"a daemon that tolerates all":  {[]func(*corev1.Pod){daemon, tolerates("", "")}, false},
+		"a daemon that tolerates this": {[]func(*corev1.Pod){daemon, tolerates("karpenter.sh/disrupted", "")}, false},
+		"a daemon that tolerates another effect": {[]func(*corev1.Pod){daemon,
+			tolerates("karpenter.sh/disrupted", corev1.TaintEffectNoExecute)}, true},
+		"another pod that tolerates it": {[]func(*corev1.Pod){tolerates("karpenter.sh/disrupted", "")}, false},
+		"a static pod": {[]func(*corev1.Pod){func(p *corev1.Pod) {
+			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+		}}, false},
+		"a finished pod": {[]func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }}, false},
+		"a pod that ends": {[]func(*corev1.Pod){daemon, func(p *corev1.Pod) {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}}, false},
+	} {
+		s := newClock().store()
+		s.applyNode(testNode("n1", "n1", 1, "x"))
+		_ = s.Apply(testPDB("web", 2, 0, "web"))
+		pod := testPod("a", "a", 3, "n1")
+		for _, change := range row.changes {
+			change(pod)
+		}
+		_ = s.Apply(pod)
 		if held := s.Snapshot().Nodes[0].Held; (held != "") != row.held {
 			t.Errorf("%s: held %q, want %t", name, held, row.held)
 		}
@@ -104,6 +171,8 @@ func TestPlanningKnowsBudgets(t *testing.T) {
 		b.Status.ExpectedPods, b.Status.CurrentHealthy, b.Status.DesiredHealthy = expected, healthy, desired
 		return b
 	}
+	bare := budget(5, 0, 2, 0) // pods without a controller are not expected
+	bare.Status.DisruptionsAllowed = 0
 	for _, step := range []struct {
 		do     func()
 		count  int
@@ -113,7 +182,9 @@ func TestPlanningKnowsBudgets(t *testing.T) {
 		{func() { _ = s.Apply(budget(2, 5, 5, 2)) }, 1, 3},
 		{func() { _ = s.Apply(budget(3, 3, 2, 1)) }, 1, 1},
 		{func() { _ = s.Apply(budget(4, 2, 2, 4)) }, 1, 0},
-		{func() { s.Remove(budget(5, 2, 2, 4)) }, 0, 0},
+		{func() { _ = s.Apply(bare) }, 1, 0},
+		{func() { _ = s.Apply(uncounted(budget(6, 3, 3, 2))) }, 1, 0},
+		{func() { s.Remove(budget(7, 2, 2, 4)) }, 0, 0},
 	} {
 		step.do()
 		guards := s.Snapshot().Guards
@@ -145,7 +216,12 @@ func TestPodsThatNeverMayLeaveAreNotPlannedFor(t *testing.T) {
 		}
 	}
 	_ = s.Apply(budget("web", 1, 0, 1, 2))
-	_ = s.Apply(testPod("a", "a", 2, "n1"))
+	ready := func(version int) *corev1.Pod {
+		pod := testPod("a", "a", version, "n1")
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		return pod
+	}
+	_ = s.Apply(ready(2))
 	node := testNode("n1", "n1", 3, "x")
 	node.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	_ = s.Apply(node)
@@ -156,16 +232,33 @@ func TestPodsThatNeverMayLeaveAreNotPlannedFor(t *testing.T) {
 	pending("one that wants all", 0)
 	s.Remove(budget("web", 6, 0, 2, 2))
 	pending("no budget", 1)
-	_ = s.Apply(budget("one", 7, 1, 3, 2))
+	bare := budget("bare", 7, 0, 0, 0)
+	bare.Status.CurrentHealthy = 1
+	_ = s.Apply(bare)
+	pending("one that does not count its pods: they have no controller", 0)
+	_ = s.Apply(budget("bare", 8, 0, 0, 0))
+	pending("one that knows of no pod yet", 1)
+	_ = s.Apply(uncounted(budget("bare", 9, 0, 0, 0)))
+	pending("one that cannot count its pods", 0)
+	_ = s.Apply(budget("bare", 10, 0, 3, 2))
+	pending("one that can again", 1)
+	s.Remove(budget("bare", 11, 0, 3, 2))
+	_ = s.Apply(budget("one", 12, 1, 3, 2))
 	pending("another budget that lets one go", 1)
-	_ = s.Apply(budget("two", 8, 1, 3, 2))
+	_ = s.Apply(budget("two", 13, 1, 3, 2))
 	pending("two budgets", 0)
-	claim := testClaim("c1", "c1", 9, "default", "x")
+	starting := testPod("a", "a", 14, "n1")
+	starting.Status.Phase = corev1.PodPending
+	_ = s.Apply(starting)
+	pending("two budgets over a pod that has not begun", 1)
+	_ = s.Apply(ready(15))
+	pending("two budgets over one that has", 0)
+	claim := testClaim("c1", "c1", 16, "default", "x")
 	claim.DeletionTimestamp = node.DeletionTimestamp
 	_ = s.Apply(claim)
 	pending("a claim", 0)
 	claim = claim.DeepCopy()
-	claim.ResourceVersion = "10"
+	claim.ResourceVersion = "17"
 	claim.Annotations = map[string]string{
 		karpenterv1.NodeClaimTerminationTimestampAnnotationKey: "2026-01-01T00:00:00Z",
 	}

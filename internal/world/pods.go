@@ -24,7 +24,7 @@ type podEntry struct {
 	scheduler string       // spec.schedulerName
 	stands    standing     // its place among pods without a node
 	movable   bool         // it needs another node when its own goes
-	unready   bool         // it runs and is not ready
+	exit      exit         // whether a drain evicts it, and past which budgets
 	daemon    *corev1.Pod  // its last state if it is of a DaemonSet; else nil
 	size      string       // its key in admission.sizes, "" for none
 	// protected is the Unix second in which the pod's do-not-disrupt ends: 0 for none, cluster.Never for no end.
@@ -89,11 +89,11 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	}
 	value.Promised = s.promisedFor(value)
 	s.heardOfBinding(e, value)
-	was := e.unready
-	e.unready = runsUnready(pod)
+	was := e.exit
+	e.exit = exitOf(pod)
 	s.setPod(e, value)
 	s.linkPreempting(key, e, preempts)
-	if e.unready != was && len(s.pdbs.byNamespace[pod.Namespace]) > 0 {
+	if e.exit != was && len(s.pdbs.byNamespace[pod.Namespace]) > 0 {
 		s.reviseHeldOf(s.nodes[pod.Spec.NodeName])
 	}
 	s.reviseRivals(pod)

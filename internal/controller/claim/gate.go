@@ -39,14 +39,25 @@ const (
 	reasonPoolGone = "NodePoolGone"
 )
 
-// sight is a pool as the API server and the provider have it, read in the order of the fields.
+// sight is a pool as the API server and the provider have it, read in the order of the fields. It keeps no pointer
+// into the list of all claims: one would keep the whole list in memory, for each pool.
 type sight struct {
 	at      moment                // when the reading began
 	pool    *karpenterv1.NodePool // nil when it is gone
 	hard    int64                 // limit.None when there is none
 	invalid error
-	claims  map[types.UID]*karpenterv1.NodeClaim // those that count for the pool; nil without a hard limit
-	strays  int                                  // machines of the pool that none of its claims has
+	claims  map[types.UID]standing // those that count for the pool; nil without a hard limit
+	strays  int                    // machines of the pool that none of its claims has
+}
+
+// standing says whether a claim that counts may be launched, as far as it is about the claim.
+type standing bool
+
+// standingOf returns true for a claim that is not being deleted and has our finalizer: without it, the claim could go
+// and leave a machine.
+func standingOf(claim *karpenterv1.NodeClaim) standing {
+	return standing(claim.DeletionTimestamp == nil &&
+		controllerutil.ContainsFinalizer(claim, karpenterv1.TerminationFinalizer))
 }
 
 // moment is a wall clock time and how long the process had run, by a clock that nobody sets. Neither alone tells how
@@ -78,7 +89,12 @@ func newGate() *gate { return &gate{sights: map[string]*sight{}, reading: map[st
 func (g *gate) begin(pool string, claim *karpenterv1.NodeClaim, now moment) (s *sight, read bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if s := g.sights[pool]; s != nil && now.within(sightFor, s.at) && s.serves(claim) {
+	for name, s := range g.sights { // of all pools: nobody may ask for some of them again
+		if !now.within(sightFor, s.at) {
+			delete(g.sights, name)
+		}
+	}
+	if s := g.sights[pool]; s != nil && s.serves(claim) {
 		return s, false
 	}
 	if g.reading[pool] {
@@ -88,11 +104,16 @@ func (g *gate) begin(pool string, claim *karpenterv1.NodeClaim, now moment) (s *
 	return nil, true
 }
 
+// end takes in a sight, nil when the pool could not be read. One that can serve no claim is not kept.
 func (g *gate) end(pool string, s *sight) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.reading, pool)
-	g.sights[pool] = s // nil when the pool could not be read
+	if s == nil || s.pool == nil || s.invalid != nil {
+		delete(g.sights, pool)
+		return
+	}
+	g.sights[pool] = s
 }
 
 // serves reports whether the sight permits a claim. A refusal counts only from a fresh sight.
@@ -103,7 +124,8 @@ func (s *sight) serves(claim *karpenterv1.NodeClaim) bool {
 	if _, uid, owned := translate.OwningPool(claim); owned && uid != string(s.pool.UID) {
 		return false
 	}
-	return s.hard == limit.None || s.claims[claim.UID] != nil && s.count() <= s.hard
+	_, counts := s.claims[claim.UID]
+	return s.hard == limit.None || counts && s.count() <= s.hard
 }
 
 // count returns how many machines the pool has, or may get for its existing claims.
@@ -132,9 +154,7 @@ func (c *Controller) admit(ctx context.Context, w *work) (bool, time.Time, error
 	case s.invalid != nil:
 		return false, time.Time{}, c.hold(ctx, w, fmt.Sprintf("NodePool %s: %v", name, s.invalid))
 	}
-	live := s.claims[w.claim.UID]
-	if live == nil || live.DeletionTimestamp != nil ||
-		!controllerutil.ContainsFinalizer(live, karpenterv1.TerminationFinalizer) {
+	if !s.claims[w.claim.UID] {
 		w.askAgain(heldAgain) // the watch will show it
 		return false, time.Time{}, nil
 	}
@@ -183,17 +203,20 @@ func (c *Controller) look(ctx context.Context, cloud provider.Provider, name str
 	if err := c.config.Live.List(ctx, &claims); err != nil {
 		return nil, err
 	}
-	s.claims = map[types.UID]*karpenterv1.NodeClaim{}
+	s.claims = map[types.UID]standing{}
 	for i := range claims.Items {
 		if claim := &claims.Items[i]; translate.Belongs(claim, name, string(s.pool.UID)) {
-			s.claims[claim.UID] = claim
+			s.claims[claim.UID] = standingOf(claim)
 		}
 	}
 	instances, err := cloud.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	counts := func(claim *karpenterv1.NodeClaim) bool { return s.claims[claim.UID] != nil }
+	counts := func(claim *karpenterv1.NodeClaim) bool {
+		_, does := s.claims[claim.UID]
+		return does
+	}
 	s.strays = provider.Strays(name, instances, claims.Items, counts)
 	return s, nil
 }

@@ -66,7 +66,9 @@ func (p *PodEvents) Apply(pod *corev1.Pod, now time.Time) bool {
 		at = boundAt(pod, now)
 	}
 	p.pods[pod.UID] = state
-	if !at.After(p.last[state.node]) {
+	last, stands := p.last[state.node]
+	// Kubernetes fails and deletes orphans after their Node is gone: what ends there brings no node back
+	if !stands && state.ending || !at.After(last) {
 		return false
 	}
 	p.last[state.node] = at

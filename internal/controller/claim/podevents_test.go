@@ -122,3 +122,25 @@ func TestTheLastEventOfANode(t *testing.T) {
 		t.Error("a pod of a node that is gone is no event")
 	}
 }
+
+// A pod that ends does not bring back a node that is gone: Kubernetes fails and deletes orphans after their Node.
+func TestAPodThatEndsBringsBackNoNode(t *testing.T) {
+	t.Parallel()
+	now := controllertest.Start()
+	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
+	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(now)) }
+	for name, end := range map[string]func(*corev1.Pod){"failed": failed, "deleted": deleted} {
+		for _, known := range []bool{true, false} {
+			events := claim.NewPodEvents()
+			if known {
+				events.Apply(on("n"), now)
+				events.RemoveNode("n")
+			}
+			orphan := on("n", end)
+			if events.Apply(orphan, now.Add(time.Second)) || events.Remove(orphan, now.Add(time.Minute)) ||
+				!events.Last("n").IsZero() {
+				t.Errorf("%s, known %t: the node is gone and known again, last %v", name, known, events.Last("n"))
+			}
+		}
+	}
+}

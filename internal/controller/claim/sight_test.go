@@ -59,6 +59,30 @@ func TestASightIsSharedForFiveSeconds(t *testing.T) {
 	}
 }
 
+// L-14: the gate keeps no sight that is too old to be used, whatever pool is looked for, and none of a pool that is
+// gone, has a limit without sense, or could not be read.
+func TestAUselessSightIsForgotten(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	g := newGate()
+	g.end("old", sightAt(start))
+	g.end("young", sightAt(start.Add(time.Second)))
+	g.begin("another", claimOf("u", "p"), moment{wall: start.Add(5 * time.Second)})
+	if len(g.sights) != 1 || g.sights["young"] == nil {
+		t.Errorf("5 s later the gate has %d sights, want only the one that is 4 s old", len(g.sights))
+	}
+	for name, s := range map[string]*sight{
+		"not read": nil, "gone": {at: moment{wall: start}}, "without sense": {at: moment{wall: start},
+			pool: sightAt(start).pool, invalid: errors.New("-1")},
+	} {
+		g := newGate()
+		g.end("default", sightAt(start))
+		if g.end("default", s); len(g.sights) != 0 {
+			t.Errorf("%s: the gate has %d sights, want none", name, len(g.sights))
+		}
+	}
+}
+
 // L-14: a clock that was set back makes no sight younger, and one that stood still while the machine slept neither.
 func TestASightIsAsOldAsEitherClockSays(t *testing.T) {
 	t.Parallel()
@@ -94,7 +118,7 @@ func TestWhomASightServes(t *testing.T) {
 		"not seen":            {func(s *sight) { s.hard = 2 }, claimOf("w", "p"), false},
 	} {
 		s := sightAt(time.Time{})
-		s.claims = map[types.UID]*karpenterv1.NodeClaim{"u": claimOf("u", "p"), "v": claimOf("v", "p")}
+		s.claims = map[types.UID]standing{"u": true, "v": false}
 		c.change(s)
 		if got := s.serves(c.claim); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)

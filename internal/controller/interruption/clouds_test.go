@@ -33,13 +33,14 @@ type other struct {
 
 func (o other) NodeClass() schema.GroupKind { return schema.GroupKind{Group: "other", Kind: o.kind} }
 
-// heard remembers who was told, and how.
-type heard struct{ said []string }
+// heard remembers who was told, and how, and the Nodes with their UIDs.
+type heard struct{ said, nodes []string }
 
 func (h *heard) Event(about client.Object, kind event.Kind, reason, _ string) {
 	name := "claim " + about.GetName()
 	if _, node := about.(*corev1.Node); node {
 		name = "node " + about.GetName()
+		h.nodes = append(h.nodes, about.GetName()+" "+string(about.GetUID()))
 	}
 	h.said = append(h.said, name+" "+string(kind)+" "+reason)
 }

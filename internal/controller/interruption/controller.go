@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -143,8 +141,7 @@ func (c *Controller) tell(claim *karpenterv1.NodeClaim, notice provider.Notice) 
 	}
 	c.config.Events.Event(claim, kind, string(notice.Kind), text)
 	if claim.Status.NodeName != "" {
-		c.config.Events.Event(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claim.Status.NodeName}}, kind,
-			string(notice.Kind), text)
+		c.config.Events.Event(event.NodeRef(claim.Status.NodeName), kind, string(notice.Kind), text)
 	}
 	c.config.Metrics.Received.WithLabelValues(messageType(notice.Kind)).Inc()
 }

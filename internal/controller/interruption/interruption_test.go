@@ -204,3 +204,16 @@ func TestANoticeOfAnUnknownMachineWaits(t *testing.T) {
 		t.Error("another machine's claim was deleted")
 	}
 }
+
+// U-09: kubectl describe shows the events of a Node by a UID, which for kubelet's events is the name.
+func TestKubectlDescribeShowsTheEventOfANode(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, interrupted())
+	h := r.among(&planning{}, r.cloud)
+	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(h.nodes, []string{"n1 n1"}) {
+		t.Errorf("events about Nodes %q, want one about n1 with its name as its UID", h.nodes)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // maxListed is the maximum number of names in a condition or event.
@@ -44,8 +45,8 @@ func describe(budgets []policyv1.PodDisruptionBudget, refusal string) string {
 		text := fmt.Sprintf("PodDisruptionBudget %s allows %d disruptions (%d of %d pods are healthy, it wants %d)",
 			b.Name, b.Status.DisruptionsAllowed, b.Status.CurrentHealthy, b.Status.ExpectedPods,
 			b.Status.DesiredHealthy)
-		if b.Status.ExpectedPods > 0 && b.Status.DesiredHealthy >= b.Status.ExpectedPods {
-			text += "; it can never allow one: raise the replicas or change the budget"
+		if why := translate.NeverAllows(&b); why != "" {
+			text += "; it can never allow one: " + why
 		}
 		parts = append(parts, text)
 	}

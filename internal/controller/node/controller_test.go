@@ -138,6 +138,14 @@ func pod(name string) *corev1.Pod {
 	}
 }
 
+// ready returns a pod that runs and is ready.
+func ready(name string) *corev1.Pod {
+	p := pod(name)
+	p.Status.Phase = corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	return p
+}
+
 // P-40: a provider that waits with the end of a drained node's machine hears of a pod that comes meanwhile, until the
 // deadline of the drain.
 func TestP40_APodThatComesToADrainedNode(t *testing.T) {
@@ -238,11 +246,11 @@ func TestABlockedDrainNamesPodAndBudget(t *testing.T) {
 		},
 		Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: 2, DesiredHealthy: 2, CurrentHealthy: 2},
 	}
-	r := newRig(t, n, claim, pod("a"), pod("b"), budget)
+	r := newRig(t, n, claim, ready("a"), ready("b"), budget)
 	r.refuse["a"] = true
 	r.reconcile(t)
 	if !slices.Equal(r.evicted, []string{"a"}) {
-		t.Fatalf("asked for %v: a refusal by a budget holds for its other pods in that step", r.evicted)
+		t.Fatalf("asked for %v: a refusal by a budget holds for its other ready pods in that step", r.evicted)
 	}
 	drained := r.condition(t, karpenterv1.ConditionTypeDrained)
 	for _, part := range []string{"default/a", "web-pdb", "can never allow"} {

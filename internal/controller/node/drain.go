@@ -101,36 +101,10 @@ func (p *drainPlan) againAfter(now time.Time, usual time.Duration) time.Duration
 	return min(usual, max(time.Millisecond, p.next.Sub(now)))
 }
 
-// mustLeave reports whether the drain waits for the pod. It does not wait for finished pods, static pods, pods that
-// tolerate the taint and would come back, or pods that a dead kubelet will never end.
+// mustLeave reports whether the drain waits for the pod: it evicts it, and no dead kubelet keeps it from ending.
 func mustLeave(pod *corev1.Pod, now time.Time) bool {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return false
-	}
-	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
-		return false
-	}
-	if pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > translate.StuckAfter {
-		return false
-	}
-	return !toleratesDisruption(pod)
-}
-
-func toleratesDisruption(pod *corev1.Pod) bool {
-	for _, t := range pod.Spec.Tolerations {
-		if t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule {
-			continue
-		}
-		exists := t.Operator == corev1.TolerationOpExists
-		if exists && t.Key == "" {
-			return true
-		}
-		equal := (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == ""
-		if t.Key == karpenterv1.DisruptedTaintKey && (exists || equal) {
-			return true
-		}
-	}
-	return false
+	stuck := pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > translate.StuckAfter
+	return !stuck && translate.Evicted(pod)
 }
 
 func tier(pod *corev1.Pod) int {

@@ -18,6 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // carryOut makes one call for each pod whose turn it is, and returns what blocks the others, as text. One pod's
@@ -33,7 +34,7 @@ func (c *Controller) carryOut(ctx context.Context, plan drainPlan) ([]string, er
 				r.pod.Name, refusal))
 		}
 	}
-	// PDBs that have just refused: requests for their other pods would only load the API server
+	// PDBs that have just refused a pod whose guard they are: requests for others would only load the API server
 	full := map[string]bool{}
 	for _, pod := range plan.evict {
 		budgets, err := c.budgetsOf(ctx, pod)
@@ -41,9 +42,8 @@ func (c *Controller) carryOut(ctx context.Context, plan drainPlan) ([]string, er
 			failures = append(failures, err)
 			continue
 		}
-		if slices.ContainsFunc(budgets, func(b policyv1.PodDisruptionBudget) bool {
-			return full[b.Namespace+"/"+b.Name]
-		}) {
+		guard := guardOf(pod, budgets)
+		if full[guard] {
 			continue
 		}
 		refusal, err := c.evict(ctx, pod, budgets, plan)
@@ -58,11 +58,21 @@ func (c *Controller) carryOut(ctx context.Context, plan drainPlan) ([]string, er
 			text += awaited
 		}
 		obstacles = append(obstacles, fmt.Sprintf("pod %s/%s: %s", pod.Namespace, pod.Name, text))
-		for _, budget := range budgets {
-			full[budget.Namespace+"/"+budget.Name] = refusal.byBudget
+		if guard != "" && refusal.byBudget {
+			full[guard] = true
 		}
 	}
 	return obstacles, errors.Join(failures...)
+}
+
+// guardOf returns the PDB on which alone a pod's eviction depends, as namespace/name; "" if there is none. Pods that
+// have the same one get the same answer. The eviction API may let a pod that is not ready go where the PDB lets no
+// other go. It refuses one under several PDBs for that reason, which says nothing about each of them.
+func guardOf(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
+	if pod.Status.Phase != corev1.PodRunning || !translate.Ready(pod) || len(budgets) != 1 {
+		return ""
+	}
+	return budgets[0].Namespace + "/" + budgets[0].Name
 }
 
 // reasonOf returns the disruption reason of a claim, as Karpenter's pods_drained_total names it (K-09).
@@ -80,7 +90,7 @@ func reasonOf(claim *karpenterv1.NodeClaim) string {
 // evictionRefusal is why the API server does not evict a pod; zero if it does.
 type evictionRefusal struct {
 	text     string
-	byBudget bool // the pod's PDBs refuse, and would also refuse their other pods
+	byBudget bool // the pod's PDBs refuse, or their number
 }
 
 // evict asks the API server to evict one pod, and returns its refusal, if any. budgets are the pod's PDBs.

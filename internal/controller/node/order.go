@@ -15,9 +15,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file orders the pods of a tier for eviction: those that are hardest to place go first (B-11). An evicted pod
-// comes back at once, and kube-scheduler takes pods of equal priority in the order of arrival. If small ones came
-// first, they would spread over all nodes and leave no room for large ones. A new node would be launched for those.
+// This file orders the pods of a tier for eviction. Those that are not ready go first: a PDB that refuses ready pods
+// may let them go, and they take nothing from it. Of the others, those that are hardest to place go first (B-11). An
+// evicted pod comes back at once, and kube-scheduler takes pods of equal priority in the order of arrival. If small
+// ones came first, they would spread over all nodes and leave no room for large ones. A new node would be launched for
+// those.
 
 const (
 	// Pods that request a quarter of their node or more leave at once, as do those that keep apart. Pods from a
@@ -79,13 +81,17 @@ func (l leaver) waits(room int64) time.Duration {
 // leaver is a pod with what decides its place in the order.
 type leaver struct {
 	pod    *corev1.Pod
+	ready  int   // 1 for pods that are ready, 0 for others
 	rank   int   // 0 for pods with required anti-affinity or spread over nodes, 1 for others
 	weight int64 // its requests, in thousandths of a core
 }
 
 func leaverOf(pod *corev1.Pod) leaver {
 	requests := translate.Requests(resources.NewSpace(), pod)
-	l := leaver{pod, 1, weightOf(requests.At(resources.CPU), requests.At(resources.Memory))}
+	l := leaver{pod: pod, rank: 1, weight: weightOf(requests.At(resources.CPU), requests.At(resources.Memory))}
+	if translate.Ready(pod) {
+		l.ready = 1
+	}
 	affinity := pod.Spec.Affinity
 	if affinity != nil && affinity.PodAntiAffinity != nil &&
 		len(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
@@ -100,15 +106,15 @@ func leaverOf(pod *corev1.Pod) leaver {
 // weightOf adds up cpu in thousandths of a core and memory in bytes. The result is in thousandths of a core.
 func weightOf(cpu, memory int64) int64 { return cpu + memory/(resources.MemoryPerCore/1000) }
 
-// inOrder sorts pods by tier, then the hardest to place first, then by name.
+// inOrder sorts pods by tier, then those that are not ready first, then the hardest to place, then by name.
 func inOrder(pods []*corev1.Pod) {
 	leavers := make([]leaver, len(pods))
 	for i, pod := range pods {
 		leavers[i] = leaverOf(pod)
 	}
 	slices.SortFunc(leavers, func(a, b leaver) int {
-		return cmp.Or(cmp.Compare(tier(a.pod), tier(b.pod)), cmp.Compare(a.rank, b.rank),
-			cmp.Compare(b.weight, a.weight),
+		return cmp.Or(cmp.Compare(tier(a.pod), tier(b.pod)), cmp.Compare(a.ready, b.ready),
+			cmp.Compare(a.rank, b.rank), cmp.Compare(b.weight, a.weight),
 			strings.Compare(a.pod.Namespace, b.pod.Namespace), strings.Compare(a.pod.Name, b.pod.Name))
 	})
 	for i, l := range leavers {

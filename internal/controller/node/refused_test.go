@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,14 +72,14 @@ func TestOneRefusalDoesNotKeepTheOtherPods(t *testing.T) {
 		"denied, under two": {apierrors.NewForbidden(pods, "a", errors.New("denied")), "denied", 2,
 			[]string{"a", "b", "c"}},
 		"two budgets": {apierrors.NewInternalError(errors.New("more than one")),
-			"more than one PodDisruptionBudget", 2, []string{"a"}},
+			"more than one PodDisruptionBudget", 2, []string{"a", "b", "c"}},
 		"no answer": {errors.New("connection reset"), "", 0, []string{"a", "b", "c"}},
 		"a proxy sends it away": {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 302, Message: "found"}}, "", 0,
 			[]string{"a", "b", "c"}},
 		"unavailable for a moment": {apierrors.NewServiceUnavailable("no leader"), "", 0, []string{"a", "b", "c"}},
 	} {
 		n, claim := dying()
-		objects := []client.Object{n, claim, pod("a"), pod("b"), pod("c")}
+		objects := []client.Object{n, claim, ready("a"), ready("b"), ready("c")}
 		for i := range test.guards {
 			objects = append(objects, &policyv1.PodDisruptionBudget{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: []string{"web", "web2"}[i]},
@@ -174,11 +175,51 @@ func TestARefusalOfABudgetDoesNotKeepThePodsOfOthers(t *testing.T) {
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 		},
 	}
-	other := pod("c")
+	other := ready("c")
 	other.Labels = nil
-	r := newRig(t, n, claim, pod("a"), pod("b"), other, budget)
+	r := newRig(t, n, claim, ready("a"), ready("b"), other, budget)
 	r.refuse["a"] = true
 	if r.reconcile(t); !slices.Equal(r.evicted, []string{"a", "c"}) {
 		t.Errorf("asked for %v, want a and c", r.evicted)
+	}
+}
+
+// P-42: a refusal of a budget says nothing about pods that the eviction API may let go past it: those that are not
+// ready or have not begun, and those of which another budget was the cause. Each of them is asked for, and before the
+// ready ones: it takes nothing from the budget. Formerly the first refusal kept them on the node for ever.
+func TestARefusalKeepsOnlyTheReadyPodsOfOneBudget(t *testing.T) {
+	t.Parallel()
+	refusal := apierrors.NewTooManyRequests("budget", 0)
+	refusal.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause}}
+	several := apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget"))
+	crashing, starting, both := ready("y"), pod("z"), ready("a")
+	crashing.Status.Conditions[0].Status = corev1.ConditionFalse
+	starting.Status.Phase = corev1.PodPending
+	both.Labels = map[string]string{"app": "web", "tier": "front"}
+	for name, test := range map[string]struct {
+		pods   []client.Object
+		answer error // about pod a
+		asked  []string
+	}{
+		"unready and pending pods": {[]client.Object{ready("a"), ready("b"), crashing, starting}, refusal,
+			[]string{"y", "z", "a"}},
+		"two budgets, of which others have one": {[]client.Object{both, ready("b"), ready("c")}, several,
+			[]string{"a", "b", "c"}},
+	} {
+		n, claim := dying()
+		objects := append([]client.Object{n, claim}, test.pods...)
+		for label, value := range map[string]string{"app": "web", "tier": "front"} {
+			objects = append(objects, &policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: value},
+				Spec: policyv1.PodDisruptionBudgetSpec{
+					Selector: &metav1.LabelSelector{MatchLabels: map[string]string{label: value}},
+				},
+			})
+		}
+		r := newRig(t, objects...)
+		asked := r.answering(test.answer)
+		if r.reconcile(t); !slices.Equal(*asked, test.asked) {
+			t.Errorf("%s: asked for %v, want %v", name, *asked, test.asked)
+		}
 	}
 }

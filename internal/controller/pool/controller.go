@@ -322,21 +322,20 @@ func count(pool *karpenterv1.NodePool, claims []karpenterv1.NodeClaim) {
 
 // measure exports limits and usage. Removed limits disappear.
 func (c *Controller) measure(pool *karpenterv1.NodePool) {
-	amounts := func(lists ...corev1.ResourceList) map[string]float64 {
+	amounts := func(list corev1.ResourceList) map[string]float64 {
 		all := map[string]float64{}
-		for _, list := range lists {
-			for name, quantity := range list {
-				amount, kind := quantity.AsApproximateFloat64(), metrics.ResourceType(string(name))
-				if known, limited := all[kind]; limited {
-					amount = min(amount, known) // the lower of soft and hard limit applies
-				}
-				all[kind] = amount
+		for name, quantity := range list {
+			amount, kind := quantity.AsApproximateFloat64(), metrics.ResourceType(string(name))
+			if known, found := all[kind]; found { // two names with one label value: in any order the lower amount
+				amount = min(amount, known)
 			}
+			all[kind] = amount
 		}
 		return all
 	}
-	c.config.Metrics.Limit.Show(pool.Name,
-		amounts(corev1.ResourceList(pool.Spec.Limits), corev1.ResourceList(pool.Spec.HardLimits)))
+	limits := amounts(corev1.ResourceList(pool.Spec.Limits))
+	maps.Copy(limits, amounts(corev1.ResourceList(pool.Spec.HardLimits))) // the hard limit wins (L-03)
+	c.config.Metrics.Limit.Show(pool.Name, limits)
 	c.config.Metrics.Usage.Show(pool.Name, amounts(pool.Status.Resources))
 }
 

@@ -64,6 +64,7 @@ func TestLimitsUsageAndBudgetsAreShown(t *testing.T) {
 	t.Parallel()
 	p := newPool()
 	p.Spec.Limits = karpenterv1.Limits{"cpu": resource.MustParse("100")}
+	p.Spec.Limits["nodes"] = resource.MustParse("5") // the hard one wins (L-03)
 	p.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse("7")}
 	p.Spec.Disruption.Budgets = []karpenterv1.Budget{
 		{Nodes: intstr.FromString("1"), Reasons: []karpenterv1.DisruptionReason{"Drifted"}},

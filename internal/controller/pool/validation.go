@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
@@ -22,7 +23,12 @@ import (
 func validate(pool *karpenterv1.NodePool, set requirement.Set, invalid error,
 	offered catalog.Catalog) condition.Value {
 	template := pool.Spec.Template
-	faults := []error{invalid, contradictions(set), translate.LimitsError(pool)}
+	faults := []error{invalid, contradictions(set), translate.LimitsError(pool),
+		fits("metadata.name", pool.Name, karpenterv1.NodePoolLabelKey)}
+	if class := template.Spec.NodeClassRef; class != nil {
+		faults = append(faults, fits("spec.template.spec.nodeClassRef.name", class.Name,
+			translate.NodeClassLabel(class)))
+	}
 	for _, r := range template.Spec.Requirements {
 		faults = append(faults, restricted("spec.template.spec.requirements: key", r.Key, offered))
 	}
@@ -63,6 +69,16 @@ func within(pool *karpenterv1.NodePool) condition.Value {
 	return condition.False(kind, "NodeLimitExceeded",
 		fmt.Sprintf("replicas %d, limit %d (%s limit): the pool runs %d nodes", value.Replicas, exceeded.Limit, which,
 			target))
+}
+
+// fits refuses a name that is too long for the label in which nodes have it. Names may be longer than values of
+// labels, and the API server would refuse each NodeClaim.
+func fits(field, name, label string) error {
+	if len(name) <= validation.LabelValueMaxLength {
+		return nil
+	}
+	return fmt.Errorf("%s is %q, of %d characters: want at most %d, since nodes have it as their label %s", field,
+		name, len(name), validation.LabelValueMaxLength, label)
 }
 
 // contradictions names the keys for which requirements and labels together allow no value.

@@ -46,7 +46,7 @@ type Brake struct {
 	mu       sync.Mutex
 	rounds   map[cluster.Hold]*rounds
 	tries    map[string]*try            // by UID of the claim
-	used     map[string]bool            // nodes, by name, that have had a pod other than daemons
+	used     map[string]bool            // nodes, by name, that have had a pod other than daemons: see standing
 	bound    map[types.UID]struct{}     // bound pods of those in rounds.waiting
 	waits    map[types.UID]*cluster.Pod // once pending pods that are neither bound nor gone
 	changed  map[string]int             // pools with news, and their rounds in vain
@@ -115,6 +115,29 @@ func (b *Brake) RemoveNode(name string) {
 	delete(b.used, name)
 }
 
+// standing forgets used nodes that are not there. Late events of pods bring nodes back that are gone, such as those of
+// orphans, which Kubernetes fails after their Node. A later node of that name would count as used. But a pod may also
+// be seen before its node, so a name is forgotten only if two looks without an event between them miss it: used[name]
+// is false after the first.
+func (b *Brake) standing(s *cluster.Snapshot) {
+	if len(b.used) == 0 {
+		return
+	}
+	stands := make(map[string]bool, len(s.Nodes))
+	for _, node := range s.Nodes {
+		stands[node.Name] = true
+	}
+	for name, heard := range b.used {
+		switch {
+		case stands[name]:
+		case heard:
+			b.used[name] = false
+		default:
+			delete(b.used, name)
+		}
+	}
+}
+
 // Message returns what is held back for a pool and why, "" if nothing is.
 func (b *Brake) Message(pool string) string {
 	b.mu.Lock()
@@ -126,6 +149,7 @@ func (b *Brake) Message(pool string) string {
 func (b *Brake) Look(s *cluster.Snapshot, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.standing(s)
 	waiting := b.waitingOf(s)
 	b.forget(s, waiting, now)
 	b.daemons = s.Daemons
@@ -170,7 +194,7 @@ func (b *Brake) update(t *try, node *cluster.Node) {
 			b.helped(cluster.Hold{Pool: t.pool, Ask: ask})
 		}
 	}
-	if node.Name != "" && b.used[node.Name] ||
+	if _, used := b.used[node.Name]; used && node.Name != "" ||
 		slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }) {
 		t.used = true
 	}

@@ -305,6 +305,42 @@ func TestATryThatOthersUseIsOver(t *testing.T) {
 	s.want("the next try is waited for", time.Minute, 0)
 }
 
+// P-35: a late event of a pod, such as that of an orphan that Kubernetes fails after its Node is gone, does not make a
+// new node of that name a used one.
+func TestALateEventOfAPodUsesNoLaterNode(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1)
+	s.taint = "example.com/surprise"
+	named := func() { s.come(); s.change(func(n *cluster.Node) { n.Name = "again" }) }
+	orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "orphan"}, Spec: corev1.PodSpec{NodeName: "again"}}
+	if got := s.round(); got != 1 {
+		t.Fatalf("%d launches, want 1", got)
+	}
+	named()
+	s.brake.Bound(orphan)
+	s.nodes = nil
+	s.brake.RemoveNode("again")
+	s.brake.Bound(orphan)
+	var rounds []int
+	for i := range 5 {
+		rounds = append(rounds, s.round())
+		if i == 0 {
+			s.round() // its claim is on its way
+			named()
+			continue
+		}
+		s.change(func(n *cluster.Node) {
+			if n.Name == "" {
+				n.Name, n.Launched, n.Registered, n.Initialized = "node-"+n.Claim, true, true, true
+				n.Taints = []cluster.Taint{{Key: s.taint, Effect: cluster.NoSchedule}}
+			}
+		})
+	}
+	if got, want := fmt.Sprint(rounds), "[1 1 0 0 0]"; got != want {
+		t.Errorf("launches %s, want %s", got, want)
+	}
+}
+
 // P-35: kube-scheduler finds a place for a pod, and its binding is refused, for example by a webhook. At that moment
 // it is not pending. Its empty node goes, and still counts as in vain. A pod that is gone waits for nothing.
 func TestAPodWhoseBindingIsRefusedWaitsAllTheSame(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // plans again.
 func (c *Controller) provision(s *cluster.Snapshot, now time.Time) plan.Plan {
 	for {
-		held, due := c.config.Brake.Holds(now)
+		held, due := c.holds(now)
 		asked := with(s, s.Pending, s.Buffers, without(held, due))
 		p := engine.Provision(asked)
 		c.planned("provision", asked, now, p)
@@ -136,7 +136,7 @@ func andLeft(list, before []plan.Unplaced, left map[string]bool) []plan.Unplaced
 func (c *Controller) replicas(s *cluster.Snapshot, now time.Time) plan.Plan {
 	p := engine.Replicas(s)
 	c.planned("replicas", s, now, p)
-	held, due := c.config.Brake.Holds(now)
+	held, due := c.holds(now)
 	if len(held) == 0 {
 		return p
 	}

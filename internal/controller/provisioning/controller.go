@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -82,13 +83,16 @@ type Config struct {
 
 // Controller is the singleton that plans for pending pods.
 type Controller struct {
-	config Config
-	waits  *waits
-	unsure bool // the last round left open whether static pools have their nodes
+	config  Config
+	waits   *waits
+	denials denials
+	unsure  bool // the last round left open whether static pools have their nodes
 }
 
 // New returns the controller.
-func New(config Config) *Controller { return &Controller{config: config, waits: &waits{}} }
+func New(config Config) *Controller {
+	return &Controller{config: config, waits: &waits{}, denials: denials{}}
+}
 
 // Reconcile plans when it is time to. It ignores the request.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
@@ -108,9 +112,9 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	c.config.Brake.Look(snapshot, now)
 	defer c.tell(snapshot)
-	held, due := c.config.Brake.Holds(now)
-	if len(due) > 0 {
-		c.config.Window.Urge() // time alone has changed something
+	held, due := c.holds(now)
+	if c.overdue(due) {
+		c.config.Window.Urge()
 	}
 	result := again(snapshot, len(held) > 0 || c.config.Later != nil && c.config.Later())
 	if !c.config.Window.Close(snapshot.Version) {
@@ -128,8 +132,10 @@ func (c *Controller) plan(
 	ctx context.Context, snapshot *cluster.Snapshot, now time.Time, result reconcile.Result,
 ) (reconcile.Result, error) {
 	var failures []error
+	var planned []plan.Launch
 	begin := c.config.Now()
 	if p := c.replicas(snapshot, now); len(p.Launches) > 0 {
+		planned = p.Launches
 		c.config.Metrics.Duration.WithLabelValues(metrics.Static).Observe(c.config.Now().Sub(begin).Seconds())
 		outcome, err := c.carryOut(ctx, snapshot, p)
 		if len(outcome.Launched) > 0 || len(outcome.Refused) > 0 {
@@ -163,6 +169,7 @@ func (c *Controller) plan(
 		c.config.Metrics.Duration.WithLabelValues(metrics.Provisioner).Observe(took)
 		c.config.Metrics.Seconds.Observe(took)
 		c.config.Metrics.Pods.Observe(float64(len(snapshot.Pending)))
+		planned = slices.Concat(planned, p.Launches)
 		p, wait := c.takeTurns(snapshot, p, now)
 		if wait > 0 {
 			result = reconcile.Result{RequeueAfter: min(wait, retryAfter)}
@@ -178,6 +185,7 @@ func (c *Controller) plan(
 			result = reconcile.Result{RequeueAfter: refusedAfter}
 		}
 	}
+	c.forgetDenials(snapshot, planned, now)
 	return result, errors.Join(failures...)
 }
 
@@ -213,6 +221,7 @@ func (c *Controller) planned(question string, s *cluster.Snapshot, now time.Time
 func (c *Controller) carryOut(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan) (apply.Outcome, error) {
 	outcome, err := c.config.Applier.Apply(ctx, p)
 	c.report(snapshot, p, outcome)
+	c.learnDenials(snapshot, outcome, c.config.Now())
 	if len(outcome.Refused) > 0 {
 		c.config.Window.Urge()
 	}

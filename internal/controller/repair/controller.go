@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -111,7 +112,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		}
 	}
 	for _, b := range v.blocked {
-		c.tellBlocked(b)
+		c.tellBlocked(s, b)
 	}
 	return reconcile.Result{RequeueAfter: v.again(s.now)}, errors.Join(failures...)
 }
@@ -132,7 +133,8 @@ func (v verdict) again(now time.Time) (again time.Duration) {
 
 // gather collects the situation without the pause switch, which is read only if something would be done.
 func (c *Controller) gather(ctx context.Context) (situation, error) {
-	s := situation{now: c.config.Now(), budgets: map[string][]engine.Budget{}, onlyOwnVeto: c.config.OnlyOwnVeto}
+	s := situation{now: c.config.Now(), budgets: map[string][]engine.Budget{}, uids: map[string]types.UID{},
+		onlyOwnVeto: c.config.OnlyOwnVeto}
 	var nodes corev1.NodeList
 	var claims karpenterv1.NodeClaimList
 	var pools karpenterv1.NodePoolList
@@ -173,7 +175,7 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 		if err != nil { // counts as a budget of 0; the disruption controller says so
 			c.config.Log.V(1).Info("a disruption budget cannot be read", "pool", pool.Name, "reason", err.Error())
 		}
-		s.budgets[pool.Name] = budgets
+		s.budgets[pool.Name], s.uids[pool.Name] = budgets, pool.UID
 	}
 	return s, nil
 }
@@ -266,11 +268,11 @@ func (c *Controller) bound(ctx context.Context, x treated) error {
 }
 
 // tellBlocked reports why an unhealthy node stays, on the node, its claim and its pool.
-func (c *Controller) tellBlocked(x treated) {
+func (c *Controller) tellBlocked(s situation, x treated) {
 	text := fmt.Sprintf("The unhealthy node %s stays (%s): %s", x.node.Name, says(x), x.why)
 	about := []client.Object{nodeRef(x.member), x.claim}
 	if x.pool != "" {
-		about = append(about, &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: x.pool}})
+		about = append(about, &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: x.pool, UID: s.uids[x.pool]}})
 	}
 	for _, object := range about {
 		c.config.Events.Event(object, event.Warning, event.NodeRepairBlocked, text)

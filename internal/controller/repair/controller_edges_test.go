@@ -88,7 +88,7 @@ func uninitialized(m *machine) { m.claim.Status.Conditions = nil }
 func leaving(m *machine)       { m.claim.DeletionTimestamp = &metav1.Time{Time: controllertest.Start()} }
 
 func poolOf(name, cloud, nodes string) *karpenterv1.NodePool {
-	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
 	pool.Spec.Template.Spec.NodeClassRef = machineOf("x", name, cloud).claim.Spec.NodeClassRef
 	pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.Parse(nodes)}}
 	return pool
@@ -385,7 +385,7 @@ func TestWhoIsToldWhyANodeStays(t *testing.T) {
 		m.node.Annotations = map[string]string{karpenterv1.DoNotDisruptAnnotationKey: "true"}
 	}
 	for pool, want := range map[string][]string{
-		"p": {"NodeRepairBlocked node x/x", "NodeRepairBlocked claim x/claim-x", "NodeRepairBlocked pool p/"},
+		"p": {"NodeRepairBlocked node x/x", "NodeRepairBlocked claim x/claim-x", "NodeRepairBlocked pool p/uid-p"},
 		"a": {"NodeRepairBlocked node x/x", "NodeRepairBlocked claim x/claim-x"},
 	} {
 		r := situation(t, pools, append(fine(4, pool, "fake"), machineOf("x", pool, "fake", with("Broken", time.Hour),

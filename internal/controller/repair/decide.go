@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
@@ -54,7 +55,7 @@ func (m member) patient(now time.Time, veto bool) engine.Patient {
 		Node: &cluster.Node{Name: m.node.Name, Pool: m.pool, Deleting: m.node.DeletionTimestamp != nil}}
 	for _, c := range m.node.Status.Conditions {
 		p.Conditions = append(p.Conditions, engine.NodeCondition{Type: string(c.Type), Status: string(c.Status),
-			Reason: c.Reason, Since: c.LastTransitionTime.Unix()})
+			Reason: c.Reason, Since: sinceWhen(c, now).Unix()})
 	}
 	if m.claim == nil {
 		return p
@@ -74,6 +75,19 @@ func (m member) patient(now time.Time, veto bool) engine.Patient {
 	return p
 }
 
+// sinceWhen returns since when a node is known to have a condition. Its times are optional fields. Without a time of
+// transition it has had the condition at least since the last heartbeat. Without any time it counts as having it since
+// now: so it is unhealthy, but its toleration does not end before somebody says since when.
+func sinceWhen(c corev1.NodeCondition, now time.Time) time.Time {
+	switch {
+	case !c.LastTransitionTime.IsZero():
+		return c.LastTransitionTime.Time
+	case !c.LastHeartbeatTime.IsZero():
+		return c.LastHeartbeatTime.Time
+	}
+	return now
+}
+
 // goes reports whether a claim was chosen to go. A replacement that nobody needs any more does not count: it is empty,
 // and may wait for the budget behind the very node that is to be repaired.
 func goes(claim *karpenterv1.NodeClaim) bool {
@@ -86,7 +100,8 @@ type situation struct {
 	now     time.Time
 	members []member // all nodes of the cluster
 	budgets map[string][]engine.Budget
-	paused  string // why disruption under budgets is paused, "" if it is not
+	uids    map[string]types.UID // of the pools: kubectl describe finds events by it
+	paused  string               // why disruption under budgets is paused, "" if it is not
 	// onlyOwnVeto means that only do-not-repair prevents repair, not do-not-disrupt.
 	onlyOwnVeto bool
 }

@@ -52,6 +52,19 @@ func (m member) broken(since time.Duration) member {
 	return m
 }
 
+// timed changes the times of its last condition.
+func (m member) timed(since, heartbeat time.Duration) member {
+	last := &m.node.Status.Conditions[len(m.node.Status.Conditions)-1]
+	last.LastTransitionTime, last.LastHeartbeatTime = metav1.Time{}, metav1.Time{}
+	if since != 0 {
+		last.LastTransitionTime = metav1.NewTime(now().Add(-since))
+	}
+	if heartbeat != 0 {
+		last.LastHeartbeatTime = metav1.NewTime(now().Add(-heartbeat))
+	}
+	return m
+}
+
 func (m member) deleted() member {
 	m.claim.DeletionTimestamp = &metav1.Time{Time: now()}
 	return m
@@ -150,6 +163,18 @@ func bounded() map[string]repairCase {
 		"a node that stays broken": {members: append(healthy(9, "p"), broken()), remove: "x"},
 		"one that may still recover": {members: append(healthy(9, "p"),
 			machine("x", "p", "a").broken(20*time.Second)), next: 40 * time.Second},
+		"nobody says since when": {members: append(healthy(9, "p"), broken().timed(0, 0)), next: time.Minute},
+		"one of unknown age is unhealthy all the same": {
+			members: append(healthy(7, "p"), broken(), broken().timed(0, 0), broken().timed(0, 0)),
+			blocked: "3 of 10 nodes of NodePool p are unhealthy", next: time.Minute,
+		},
+		"at least since a moment ago": {members: append(healthy(9, "p"), broken().timed(0, 20*time.Second)),
+			next: 40 * time.Second},
+		"at least since five minutes ago": {members: append(healthy(9, "p"), broken().timed(0, 5*time.Minute)),
+			remove: "x"},
+		"a heartbeat makes it no younger": {
+			members: append(healthy(9, "p"), broken().timed(5*time.Minute, time.Second)), remove: "x",
+		},
 		"the longest broken first, as budgets allow": {members: append(healthy(9, "p"), broken(),
 			machine("y", "p", "b").broken(time.Hour)), budgets: []engine.Budget{{Max: 1}}, remove: "y"},
 		"one node of a pool in a round": {
