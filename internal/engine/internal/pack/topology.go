@@ -266,8 +266,7 @@ func standingOf(pod *cluster.Pod) topology.Standing {
 	return topology.Running
 }
 
-// offerDomains tells the tracker where new nodes for the shape could be, so that spread constraints reach for them. A
-// pool at its limit launches none: a zone that only it has would stay empty, and hold back all but the first pods.
+// offerDomains tells the tracker where new nodes for the shape could be, so that spread constraints reach for them.
 func (s *solver) offerDomains(info *shape) {
 	for _, constraint := range info.Spread {
 		if constraint.Key == cluster.LabelHostname {
@@ -275,15 +274,8 @@ func (s *solver) offerDomains(info *shape) {
 		}
 		key := slices.Index(s.topology.KeyNames(), constraint.Key)
 		for i, ways := range info.ways {
-			p := s.pools[i]
-			if !p.closed && !p.mayGrow() { // closed pools launch nothing in this plan alone
-				continue
-			}
 			for _, w := range ways {
-				if !p.closed && p.cheapestWithin(w.offers, nil) < 0 {
-					continue
-				}
-				new := &outlook{pool: p, offers: w.offers, custom: p.custom.And(w.custom)}
+				new := &outlook{pool: s.pools[i], offers: w.offers, custom: s.pools[i].custom.And(w.custom)}
 				for _, value := range new.candidates(constraint.Key) {
 					s.topology.Offer(info.Shape, key, value)
 				}
