@@ -287,6 +287,12 @@ func takeoverNotes() []foundIn {
 			takeover.Info, "PodDisruptionBudget shop/none", []string{"3 of 3 pods"}},
 		{"protected",
 			[]string{
+				"apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: uncounted, namespace: shop}\nstatus: " +
+					"{conditions: [{type: DisruptionAllowed, status: \"False\", reason: SyncFailed, message: no scale}]}\n",
+			}, "",
+			takeover.Info, "PodDisruptionBudget shop/uncounted", []string{"no scale", "minAvailable"}},
+		{"protected",
+			[]string{
 				"apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop, annotations: " +
 					"{karpenter.sh/do-not-disrupt: \"true\"}}\nspec: {containers: [{name: c, image: c}]}\nstatus: {phase: Running}\n",
 			},

@@ -108,13 +108,13 @@ func inFlight(p *picture) (found []Finding) {
 // protected counts what nobody may disrupt.
 func protected(p *picture) (found []Finding) {
 	for _, budget := range p.budgets {
-		s := budget.Status
-		if s.ExpectedPods > 0 && s.DesiredHealthy >= s.ExpectedPods {
+		if why := translate.NeverAllows(budget); why != "" {
+			s := budget.Status
 			found = append(found, Finding{Severity: Info, Kind: "PodDisruptionBudget", Namespace: budget.Namespace,
 				Name: budget.Name, Consequence: fmt.Sprintf(
-					"it wants %d of %d pods to be healthy, so it never allows an eviction: nodes with them are not "+
+					"it wants %d of %d pods to be healthy, and never allows an eviction: nodes with them are not "+
 						"consolidated, and a drain waits for them", s.DesiredHealthy, s.ExpectedPods),
-				Remedy: "let it allow one pod to be missing; nothing differs from Karpenter"})
+				Remedy: why + "; nothing differs from Karpenter"})
 		}
 	}
 	kept := func(annotations map[string]string) bool {
