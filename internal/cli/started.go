@@ -63,7 +63,7 @@ func ends(pod *corev1.Pod) bool {
 
 // environment reads the variables of a container.
 func (s *started) environment(container corev1.Container) {
-	for _, flag := range slices.Concat(foreseenFlags(), otherFlags()) {
+	for _, flag := range flagsOfPlans() {
 		name := strings.ToUpper(strings.ReplaceAll(flag.name, "-", "_"))
 		for _, variable := range container.Env {
 			switch {
@@ -82,10 +82,10 @@ func (s *started) environment(container corev1.Container) {
 
 // arguments reads the flags of a container. They win over variables.
 func (s *started) arguments(list []string) {
+	flags := flagsOfPlans()
 	for i, argument := range list {
 		name, value, given := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
-		known := slices.ContainsFunc(slices.Concat(foreseenFlags(), otherFlags()),
-			func(f flagOfJoiner) bool { return f.name == name })
+		known := slices.ContainsFunc(flags, func(f flagOfPlans) bool { return f.name == name })
 		if !strings.HasPrefix(argument, "--") || !known && name != "config" {
 			continue
 		}
@@ -100,22 +100,22 @@ func (s *started) arguments(list []string) {
 			s.unread = append(s.unread, "the file "+value)
 		case strings.Contains(value, "$("):
 			s.unread = append(s.unread, "the flag "+argument)
+			delete(s.values, name) // of a variable, which does not count
 		default:
 			s.values[name] = value
 		}
 	}
 }
 
-// flagOfJoiner is a setting of the controller that plans depend on.
-type flagOfJoiner struct {
+// flagOfPlans is a setting of the controller that plans depend on.
+type flagOfPlans struct {
 	name, byDefault string
-	// take writes a value into the costs; nil for a setting that plans of joinerctl do not know.
+	// take writes a value into the costs; nil for a setting that is not taken from the pod.
 	take func(c *costs, value string) error
 }
 
-// foreseenFlags are the settings that joinerctl has flags for, too.
-func foreseenFlags() []flagOfJoiner {
-	return []flagOfJoiner{
+func flagsOfPlans() []flagOfPlans {
+	return []flagOfPlans{
 		{"price-tolerance", strconv.Itoa(whatif.DefaultPriceTolerance),
 			func(c *costs, value string) (err error) { c.tolerance, err = strconv.Atoi(value); return err }},
 		{"node-overhead-price", "0",
@@ -130,17 +130,19 @@ func foreseenFlags() []flagOfJoiner {
 				c.maxClaims, err = strconv.ParseInt(value, 10, 64)
 				return err
 			}},
-	}
-}
-
-// otherFlags are settings that plans depend on and joinerctl does not take from the pod.
-func otherFlags() []flagOfJoiner {
-	return []flagOfJoiner{
 		{name: "commitments-file"}, {name: "ignore-dra-requests", byDefault: "true"},
 		{name: "min-values-policy", byDefault: "Strict"}, {name: "preference-policy", byDefault: "Respect"},
 		{name: "consolidation-min-saving", byDefault: "0"}, {name: "consolidation-min-saving-percent", byDefault: "5"},
 		{name: featureGates},
 	}
+}
+
+// matters reports whether a value of the setting makes other plans than its default.
+func (f flagOfPlans) matters(value string) bool {
+	if f.name == featureGates {
+		return strings.Contains(value, "SpotToSpotConsolidation=true")
+	}
+	return value != "" && value != f.byDefault
 }
 
 // of returns the costs with the settings of the controller, except those that the user has given. The text says, for
@@ -151,10 +153,15 @@ func (c costs) of(s started) (costs, string) {
 	}
 	var taken []string
 	left := slices.Clone(s.unread)
-	given := func(name string) bool { return c.given != nil && c.given(name) }
-	for _, flag := range foreseenFlags() {
+	for _, flag := range flagsOfPlans() {
 		value, known := s.values[flag.name]
-		if !known || given(flag.name) {
+		if !known || c.given != nil && c.given(flag.name) {
+			continue
+		}
+		if flag.take == nil {
+			if flag.matters(value) {
+				left = append(left, flag.name+"="+value)
+			}
 			continue
 		}
 		with := c
@@ -162,17 +169,8 @@ func (c costs) of(s started) (costs, string) {
 			left = append(left, fmt.Sprintf("%s=%q, which is no number", flag.name, value))
 			continue
 		}
-		if c = with; value != flag.byDefault {
+		if c = with; flag.matters(value) {
 			taken = append(taken, flag.name+"="+value)
-		}
-	}
-	for _, flag := range otherFlags() {
-		value := s.values[flag.name]
-		if flag.name == featureGates && !strings.Contains(value, "SpotToSpotConsolidation=true") {
-			continue
-		}
-		if value != "" && value != flag.byDefault && !given(flag.name) {
-			left = append(left, flag.name+"="+value)
 		}
 	}
 	if len(taken)+len(left) == 0 {

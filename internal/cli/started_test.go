@@ -61,6 +61,9 @@ func TestU03_PlansHaveTheSettingsOfTheController(t *testing.T) {
 		"a flag wins": {
 			pods: joinerPod("a", old, "args: [--max-nodes=5], env: [{name: MAX_NODES, value: \"1\"}]"),
 			want: "; settings of pod joiner/a: max-nodes=5\n"},
+		"a flag that is not shown wins": {
+			pods: joinerPod("a", old, "args: [--max-nodes=$(MAX)], env: [{name: MAX_NODES, value: \"1\"}]"),
+			want: "; settings of pod joiner/a: defaults; not considered: the flag --max-nodes=$(MAX)\n"},
 		"the newest pod": {
 			pods: joinerPod("b", late, "args: [--max-nodes=5]") + joinerPod("a", old, "args: [--max-nodes=1]"),
 			want: "; settings of pod joiner/b: max-nodes=5\n"},
