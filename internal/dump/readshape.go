@@ -37,6 +37,7 @@ func (r *reader) shape(s shapeRecord, table *cluster.Shapes) {
 			DeletionCost: p.DeletionCost, Created: p.Created, Node: p.Node, Promised: p.Promised,
 			PassedOver: p.PassedOver,
 			Daemon:     p.Daemon, Fixed: p.Fixed, DoNotDisrupt: p.DoNotDisrupt, Terminating: p.Terminating,
+			Returns: p.Returns,
 		})
 	}
 }

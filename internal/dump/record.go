@@ -285,6 +285,7 @@ type podRecord struct {
 	Fixed        bool   `json:"fixed,omitempty"`
 	DoNotDisrupt bool   `json:"doNotDisrupt,omitempty"`
 	Terminating  bool   `json:"terminating,omitempty"`
+	Returns      bool   `json:"returns,omitempty"`
 }
 
 type daemonRecord struct {

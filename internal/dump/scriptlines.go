@@ -176,7 +176,7 @@ func (p *scripter) pod(s shapeRecord, pod podRecord) string {
 		attribute("promised", pod.Promised), attribute("passed-over", pod.PassedOver),
 		number("priority", pod.Priority, 0),
 		number("deletion-cost", pod.DeletionCost, 0), attribute("daemon", pod.Daemon),
-		flag("do-not-disrupt", pod.DoNotDisrupt), flag("ending", pod.Terminating))
+		flag("do-not-disrupt", pod.DoNotDisrupt), flag("ending", pod.Terminating), flag("returns", pod.Returns))
 }
 
 // shape writes what a pod asks for.

@@ -28,7 +28,7 @@ func podOf(p *cluster.Pod) podRecord {
 	return podRecord{
 		UID: p.UID, Namespace: p.Namespace, Name: p.Name, Priority: p.Priority, DeletionCost: p.DeletionCost,
 		Created: p.Created, Node: p.Node, Promised: p.Promised, PassedOver: p.PassedOver, Daemon: p.Daemon,
-		Fixed: p.Fixed, DoNotDisrupt: p.DoNotDisrupt, Terminating: p.Terminating,
+		Fixed: p.Fixed, DoNotDisrupt: p.DoNotDisrupt, Terminating: p.Terminating, Returns: p.Returns,
 	}
 }
 

@@ -253,7 +253,7 @@ func MightSave(s *cluster.Snapshot, now int64, node *cluster.Node) bool {
 // bound reports whether a pod would have to move, and no launched node can be right for it, for instance because of
 // its devices (K-41, K-42: pods with claims are not moved). Trying its node together with others would only keep those
 // others.
-func bound(pod *cluster.Pod) bool { return !pod.Fixed && !pod.Terminating && fixedToNodes(pod.Shape) }
+func bound(pod *cluster.Pod) bool { return pod.Moves() && fixedToNodes(pod.Shape) }
 
 // fixedToNodes reports whether no node that is launched can be right for pods of the shape.
 func fixedToNodes(shape *cluster.Shape) bool { return shape.Blocked != "" || len(shape.Claims) > 0 }

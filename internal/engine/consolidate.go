@@ -138,7 +138,7 @@ func mightFit(s *cluster.Snapshot, node *cluster.Node) bool {
 	for _, component := range []int{resources.CPU, resources.Memory} {
 		var largest resources.Vector
 		for _, pod := range node.Pods {
-			if !pod.Fixed && !pod.Terminating && pod.Shape.Requests.At(component) > largest.At(component) {
+			if pod.Moves() && pod.Shape.Requests.At(component) > largest.At(component) {
 				largest = pod.Shape.Requests
 			}
 		}

@@ -209,7 +209,7 @@ func (d *disruption) rollPair(a, b *cluster.Node, reason plan.DisruptionReason) 
 // not be disrupted. No other node waits together with it.
 func (d *disruption) guarded(node *cluster.Node) bool {
 	return slices.ContainsFunc(node.Pods, func(pod *cluster.Pod) bool {
-		return pod.DoNotDisrupt || slices.ContainsFunc(d.base.Guards, func(g cluster.Guard) bool {
+		return pod.DoNotDisrupt && !pod.Terminating || slices.ContainsFunc(d.base.Guards, func(g cluster.Guard) bool {
 			return g.Namespace == pod.Namespace && g.Pods.Matches(pod.Shape.Labels)
 		})
 	})

@@ -71,7 +71,7 @@ func (d *disruption) emptyFor(nodes []*cluster.Node) (s *cluster.Snapshot, on ma
 	on = map[string]*cluster.Node{}
 	for _, node := range nodes {
 		for _, pod := range node.Pods {
-			if !pod.Fixed && !pod.Terminating {
+			if pod.Moves() {
 				own := *pod
 				own.Node, own.Promised = "", ""
 				parts.Pending = append(parts.Pending, &own)

@@ -229,7 +229,7 @@ func TestWhatTakesACommandBack(t *testing.T) {
 		"one lost":    {2, 0, []*cluster.Node{of(3), of(3)}, engine.Undo, "1 of 3 replacements failed"},
 		"joined, 10m": {2, 0, []*cluster.Node{joined(400)}, engine.Wait, ""},
 		"joined, longer": {2, 0, []*cluster.Node{joined(399)}, engine.Undo,
-			"its replacement new joined and is not initialized after 10m0s"},
+			"its replacement new joined and is not ready after 10m0s"},
 		"not joined":        {2, 0, []*cluster.Node{{Name: "new", RegisteredAt: 1}}, engine.Wait, ""},
 		"nobody knows when": {2, 0, []*cluster.Node{joined(0)}, engine.Wait, ""},
 		"initialized":       {2, 0, []*cluster.Node{initialized}, engine.Delete, ""},

@@ -197,7 +197,7 @@ func (j *judging) wanting(m *move) (no refusal, part []*cluster.Node) {
 		no = refusal{} // it waits
 	case late != "":
 		return refusal{ground: GroundChurn,
-			why: fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin)}, nil
+			why: fmt.Sprintf("its replacement %s joined and is not ready after %s", late, settlesWithin)}, nil
 	}
 	if m.waits() {
 		return no, nil
@@ -277,10 +277,11 @@ func (j *judging) objectionToMove(m *move) refusal {
 // longer.
 const settlesWithin = 10 * time.Minute
 
-// late names a replacement that joined too long ago and is not initialized; "" when there is none.
+// late names a replacement that joined too long ago and is not initialized, or not ready any more; "" when there is
+// none. One that reboots comes back.
 func (m *move) late(now int64) string {
 	for _, n := range m.replacements {
-		if n.Registered && !n.Initialized && n.RegisteredAt != 0 &&
+		if n.Registered && (!n.Initialized || n.NotReady && !n.Rebooting) && n.RegisteredAt != 0 &&
 			now-n.RegisteredAt > int64(settlesWithin/time.Second) {
 			return n.ID()
 		}

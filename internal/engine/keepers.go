@@ -50,7 +50,7 @@ func (h *hearing) keeping(node *cluster.Node, of keeper) iter.Seq[Standing] {
 		}
 		if of&byPods != 0 {
 			for _, pod := range node.Pods {
-				if pod.DoNotDisrupt &&
+				if pod.DoNotDisrupt && !pod.Terminating &&
 					!say(cause.DoNotDisruptPod, "karpenter.sh/do-not-disrupt is set on pod "+pod.Ref(),
 						ref(pod)) {
 					return

@@ -16,11 +16,12 @@ import (
 // own node is not launched, or that would have stayed where they are. If one of them needs the zone of that offering,
 // or another of its labels, the launch must keep that label (P-07, D-04).
 
-// pin narrows the launches for a group, and those that were chosen before.
-func (d *disruption) pin(group []*cluster.Node, launches []plan.Launch) {
+// pin narrows the launches for a group, and those that were chosen before. It is false, and nothing changes, if a pool
+// insists on more values of a label than that leaves (P-09).
+func (d *disruption) pin(group []*cluster.Node, launches []plan.Launch) bool {
 	s := d.with(group, launches, newLast)
 	if !slices.ContainsFunc(s.Pending, func(pod *cluster.Pod) bool { return len(keysOf(pod.Shape)) > 0 }) {
-		return
+		return true
 	}
 	pods := map[string]*cluster.Pod{}
 	for _, pod := range s.Pending {
@@ -35,14 +36,33 @@ func (d *disruption) pin(group []*cluster.Node, launches []plan.Launch) {
 	for i := range launches {
 		all[newLast.of(len(all))] = &launches[i]
 	}
+	narrowed := map[*plan.Launch]plan.Launch{}
 	for _, n := range pack.Sketch(s, s.Pending).Nominations {
-		if l, pod := all[n.Node], pods[n.Pod.UID]; l != nil && pod != nil {
-			pool := s.Pool(l.Pool)
-			for _, key := range keysOf(pod.Shape) {
-				*l = pinned(pool, *l, key)
-			}
+		l, pod := all[n.Node], pods[n.Pod.UID]
+		if l == nil || pod == nil {
+			continue
 		}
+		pool := s.Pool(l.Pool)
+		now, begun := narrowed[l]
+		if !begun {
+			now = *l
+		}
+		for _, key := range keysOf(pod.Shape) {
+			now = pinned(pool, now, key)
+		}
+		narrowed[l] = now
 	}
+	for l, now := range narrowed {
+		enough := true
+		if now, enough = withTypes(s.Pool(l.Pool), now, now.Types); !enough {
+			return false
+		}
+		narrowed[l] = now
+	}
+	for l, now := range narrowed {
+		*l = now
+	}
+	return true
 }
 
 // keysOf returns the node labels that decide where pods of the shape may run, sorted, without hostname and pool.

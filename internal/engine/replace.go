@@ -8,7 +8,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
@@ -160,7 +159,9 @@ func (d *disruption) replacementOf(group []*cluster.Node, wanted func([]plan.Lau
 	if held, _ := d.holds(group, launches, before-after); held != "" {
 		return command{}, false
 	}
-	d.pin(group, launches)
+	if !d.pin(group, launches) {
+		return command{}, false
+	}
 	for i := range launches {
 		if !d.onlyCheaper(&launches[i], group, before, after) {
 			return command{}, false
@@ -196,42 +197,6 @@ func slotsOf(launches []plan.Launch) map[string][]int {
 		taken[l.Pool] = append(taken[l.Pool], l.Slot)
 	}
 	return taken
-}
-
-// enoughTypes is how many cheaper types a spot node must have to move to, so that it does not chase the market (D-05).
-const enoughTypes = 15
-
-// onlyCheaper narrows a launch to instance types that keep the whole command cheaper, whichever of them the provider
-// takes. before and after are the total costs of the group and of its launches. It is false when the rules for spot
-// and reserved capacity do not allow the launch (D-05).
-func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, after resources.Money) bool {
-	if l.Cheapest.CapacityType == catalog.Reserved || l.Cheapest.Commitment.Name != "" {
-		return true
-	}
-	pool := d.future.Pool(l.Pool)
-	spot := onSpot(*l)
-	if spot {
-		l.Requirements = l.Requirements.With(requirement.OneOf(catalog.LabelCapacityType, catalog.Spot))
-		l.CapacityTypes = []string{catalog.Spot}
-	}
-	// The launches share, by their cost, what the command may cost beyond the plan.
-	own := pool.NodeOverheadPrice
-	most := resources.Money(float64(l.Cheapest.Price+own)*float64(before-d.minSaving(before, len(group)))/
-		float64(max(after, 1))) - own
-	allowed := pool.Catalog.Available.And(pool.Catalog.AsSold())
-	pool.Catalog.Narrow(allowed, l.Requirements)
-	var kept []string
-	for _, name := range l.Types {
-		offers := pool.Catalog.OfType(name).And(allowed)
-		if first := offers.First(); first >= 0 && pool.Catalog.Offers[first].Price <= most {
-			kept = append(kept, name)
-		}
-	}
-	l.Types = kept
-	if spot && allSpot(group) && (!d.terms.SpotToSpot || len(group) == 1 && len(kept) < enoughTypes) {
-		return false
-	}
-	return len(kept) > 0
 }
 
 func allSpot(group []*cluster.Node) bool {

@@ -126,7 +126,7 @@ func (d *disruption) floorOf(nodes ...*cluster.Node) resources.Money {
 		var sum catalog.Least
 		for _, node := range nodes {
 			for _, pod := range node.Pods {
-				if !pod.Fixed && !pod.Terminating {
+				if pod.Moves() {
 					sum = sum.Plus(m.least(pod.Shape))
 				}
 			}

@@ -42,8 +42,13 @@ const forTerms = "now budget spot-to-spot min-percent passing min-saving turn ag
 func verbs() map[string]verb {
 	type planner func(*cluster.Snapshot, engine.Terms) plan.Plan
 	moving := func(make planner) verb {
-		return verb{forTerms, func(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
-			return enginetest.Shorten(make(s, terms(t, d)).String())
+		return verb{forTerms + " claims", func(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
+			p := make(s, terms(t, d))
+			text := p.String()
+			if d.HasArg("claims") {
+				text += claims(p)
+			}
+			return enginetest.Shorten(text)
 		}}
 	}
 	alone := func(make func(*cluster.Snapshot) plan.Plan) verb {

@@ -117,7 +117,8 @@ func CompareTrim(a, b *cluster.Node) int {
 
 // protected reports whether the node, its claim or a pod on it asks not to be disrupted.
 func protected(node *cluster.Node) bool {
-	return node.DoNotDisrupt || slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return p.DoNotDisrupt })
+	return node.DoNotDisrupt || slices.ContainsFunc(node.Pods,
+		func(p *cluster.Pod) bool { return p.DoNotDisrupt && !p.Terminating })
 }
 
 // stage orders claims by how far they have come.

@@ -340,10 +340,15 @@ func (d *disruption) whyNotReplaced(node *cluster.Node) (cause.Code, string) {
 		return cause.OthersFirst, "and other nodes go first"
 	}
 	price := d.cost(group...)
-	if launches, found := d.replacement(group, price-d.minSaving(price, 1)); found && allSpot(group) &&
-		slices.ContainsFunc(launches, onSpot) {
+	launches, found := d.replacement(group, price-d.minSaving(price, 1))
+	switch {
+	case found && allSpot(group) && slices.ContainsFunc(launches, onSpot):
 		return cause.NothingCheaper, fmt.Sprintf("but a spot node is replaced by a spot node only if at least %d "+
 			"cheaper instance types take its pods", enoughTypes)
+	case found:
+		if text := d.dear(group, launches); text != "" {
+			return cause.NothingCheaper, text
+		}
 	}
 	return cause.NothingCheaper, "but only if each pod comes where it is planned"
 }

@@ -101,6 +101,9 @@ func budgetSpecOf(a arguments) (policyv1.PodDisruptionBudgetSpec, bool) {
 // drain for ever, as long as some pool may launch a node for the evicted pod's successor. At the limit of the whole
 // cluster no pool may (known gap, K-53).
 func (w *World) stays(budget *policyv1.PodDisruptionBudget) bool {
+	if l := w.cluster.workloads[budget.Name]; l == nil || l.bare { // a DaemonSet's, or of pods that nobody expects
+		return false
+	}
 	if budget.Spec.MaxUnavailable == nil || budget.Spec.MaxUnavailable.IntVal < 1 || w.clusterRoom() != math.MaxInt64 {
 		return false
 	}

@@ -41,6 +41,7 @@ const (
 	checkQuiet      = "quiet"
 	checkStory      = "story"
 	checkPaused     = "paused"
+	checkHeld       = "held"
 )
 
 // checks is the state of all checks.
@@ -376,6 +377,7 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 		w.checkDisks(claim)
 		w.checkFloor(claim)
 	}
+	w.checkHeld(claim, plan.DisruptionReason(reason.Reason))
 	w.leavesByOthers(claim)
 	w.checkSwitch(claim)
 	w.checkBudget(claim)

@@ -27,10 +27,17 @@ type known struct {
 	claims   map[types.UID]time.Duration
 	deleting map[types.UID]time.Duration // claims
 	guarded  map[types.UID]time.Duration // pods with do-not-disrupt
+	guarding guarding
+}
+
+func newKnown() known {
+	return known{bound: map[types.UID]time.Duration{}, claims: map[types.UID]time.Duration{},
+		deleting: map[types.UID]time.Duration{}, guarded: map[types.UID]time.Duration{}, guarding: newGuarding()}
 }
 
 // learn notes what the replica learns about pods and claims.
 func (k *known) learn(e client.Object, now time.Duration) {
+	k.guarding.learn(e, now)
 	switch object := e.(type) {
 	case *corev1.Pod:
 		if _, seen := k.bound[object.UID]; !seen && object.Spec.NodeName != "" {

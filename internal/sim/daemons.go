@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,8 +66,8 @@ func wants(a arguments, spec *corev1.PodSpec) {
 	}
 }
 
-// makeDaemons creates a DaemonSet with its resources and wants; the word all makes it tolerate every taint. injected=
-// is the cpu request that a webhook gives its pods.
+// makeDaemons creates a DaemonSet with its resources, wants and budget; the word all makes it tolerate every taint.
+// injected= is the cpu request that a webhook gives its pods.
 func (w *World) makeDaemons(a arguments) error {
 	asked, err := resourcesOf(a)
 	if err != nil {
@@ -100,6 +101,13 @@ func (w *World) makeDaemons(a arguments) error {
 	}
 	if slices.Contains(a, "all") {
 		set.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}
+	if spec, stated := budgetSpecOf(a); stated {
+		spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+		if err := w.server.Create(&policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metaNamespace, Name: set.Name}, Spec: spec}); err != nil {
+			return err
+		}
 	}
 	return w.server.Create(set)
 }

@@ -26,11 +26,12 @@ var forms = map[string]string{
 	"cluster-limit": "N overlap=TIME",
 	"commitment":    "NAME none dollars=NUMBER instances=N types=TEXT zone=TEXT",
 	"complete":      "N Succeeded|Failed", "count": "requests", "crash": "",
-	"daemons":       "NAME injected=AMOUNT all need=TEXT port=N" + resourceForm,
+	"daemons":       "NAME injected=AMOUNT all pdb=N unavailable=N need=TEXT port=N" + resourceForm,
 	"delete-buffer": "NAME", "delete-claim": "N", "delete-node": "N", "delete-pod": "N", "delete-pool": "NAME",
 	"drift": "NAME", "drift-claim": "N",
 	"edit":  "NAME after=TIME budget=TEXT policy=TEXT weight=N",
 	"fault": "N [cured|stubborn|lost]", "hold": "node|claim N", "inherit": "NAME hard=LIMIT soft=LIMIT",
+	"forbid":    "NAME",
 	"interrupt": "N notice=TIME", "jump": "TIME", "keep": "NAME min-nodes=TEXT headroom=TEXT spot-ratio=TEXT",
 	"limit": "NAME hard=LIMIT soft=LIMIT", "limit-range": "NAME" + resourceForm, "lose-table": "",
 	"meddle": "N TEXT", "meddle-claim": "N TEXT", "mend": "all",
@@ -50,7 +51,7 @@ var forms = map[string]string{
 	"weather": "tokens=TEXT late-share=NUMBER late-most=TIME rate=NUMBER vcpus=N room=N" +
 		" addresses=N",
 	"workload": "NAME replicas=N grace=TIME pdb=N unavailable=N together=TEXT apart=TEXT spread=TEXT alone protect" +
-		" clings priority=N disk=TEXT need=TEXT port=N" + resourceForm,
+		" clings bare priority=N disk=TEXT need=TEXT port=N" + resourceForm,
 }
 
 // checkForm reports what is wrong with the words after a verb.

@@ -35,6 +35,7 @@ func Generate(seed uint64) Script {
 	g.belongs()
 	g.meddling()
 	g.habits()
+	g.guards()
 	g.relists()
 	g.buffers()
 	g.keeps()

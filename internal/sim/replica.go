@@ -71,8 +71,7 @@ func (w *World) launchReplica() *replica {
 		world: w, number: w.born, name: "r" + strconv.Itoa(w.born), lines: map[string]*line{},
 		watches: map[string][]watching{}, fed: map[string]bool{},
 		stalled: map[string]time.Duration{}, lost: map[string]uint64{}, running: map[*process]int{},
-		known: known{bound: map[types.UID]time.Duration{}, claims: map[types.UID]time.Duration{},
-			deleting: map[types.UID]time.Duration{}, guarded: map[types.UID]time.Duration{}},
+		known: newKnown(),
 	}
 	var indexes []apiserver.Index
 	for _, index := range joiner.Indexes() {

@@ -51,6 +51,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, belongVerbs())
 	maps.Copy(all, meddleVerbs())
 	maps.Copy(all, habitVerbs())
+	maps.Copy(all, guardVerbs())
 	maps.Copy(all, relistVerbs())
 	maps.Copy(all, bufferVerbs())
 	maps.Copy(all, keepVerbs())
@@ -199,7 +200,7 @@ func (w *World) driftPool(a arguments) error {
 
 func (w *World) makeWorkload(a arguments) error {
 	l := &workload{name: a.first(), replicas: int(a.number("replicas", 1)), protect: slices.Contains(a, "protect"),
-		clings: slices.Contains(a, "clings"), priority: int32(a.number("priority", 0)),
+		clings: slices.Contains(a, "clings"), bare: slices.Contains(a, "bare"), priority: int32(a.number("priority", 0)),
 		grace: a.span("grace", 10*time.Second)}
 	var err error
 	if l.tied, err = bondsOf(a); err != nil {
@@ -458,6 +459,7 @@ func (w *World) heal() {
 	w.mendClass()
 	w.letGo()
 	w.cluster.must(w.mendNodes(nil))
+	w.server.Forbid(nil)
 	for len(w.replicas) > 1 {
 		w.end(w.replicas[0])
 	}

@@ -30,6 +30,7 @@ type workload struct {
 	tied     bonds
 	protect  bool // karpenter.sh/do-not-disrupt
 	clings   bool // kubelets never end some of its pods
+	bare     bool // its pods name no controller
 	priority int32
 	grace    time.Duration
 	wants    arguments // see wants
@@ -112,6 +113,9 @@ func (l *workload) pod(name string) *corev1.Pod {
 					corev1.ResourceCPU: l.cpu, corev1.ResourceMemory: l.mem,
 				}}}},
 		},
+	}
+	if l.bare {
+		pod.OwnerReferences = nil
 	}
 	if l.priority != 0 {
 		pod.Spec.Priority = &l.priority

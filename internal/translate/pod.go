@@ -145,6 +145,7 @@ func Pod(space *resources.Space, pod *corev1.Pod, now time.Time) (*cluster.Pod, 
 		UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Shape: shape,
 		Created: unix(pod.CreationTimestamp), Node: pod.Spec.NodeName, Kept: KeptOn(pod), Daemon: daemonOf(pod),
 		DoNotDisrupt: until > now.Unix(), Terminating: pod.DeletionTimestamp != nil,
+		Returns: pod.DeletionTimestamp != nil && Reschedulable(pod),
 	}
 	if pod.Spec.Priority != nil {
 		result.Priority = *pod.Spec.Priority

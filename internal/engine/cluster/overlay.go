@@ -45,7 +45,7 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 			own.Reserving = append(slices.Clip(own.Reserving), node)
 		}
 		for _, pod := range node.Pods {
-			if !node.Deleting && !pod.Fixed && !pod.Terminating {
+			if !node.Deleting && pod.Moves() {
 				moving = append(moving, pod)
 			}
 			if len(pod.Shape.AntiAffinity) > 0 {

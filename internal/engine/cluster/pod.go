@@ -37,7 +37,13 @@ type Pod struct {
 	// DoNotDisrupt is set while an annotation forbids voluntary disruption of the pod's node (V-15).
 	DoNotDisrupt bool
 	Terminating  bool
+	// Returns is set for a terminating pod whose successor comes once it is gone, and not before: one of a
+	// StatefulSet. When its node goes, it needs another one like a pod that runs (P-01).
+	Returns bool
 }
+
+// Moves reports whether the pod, or its successor, needs another node when its own goes.
+func (p *Pod) Moves() bool { return !p.Fixed && (!p.Terminating || p.Returns) }
 
 // Ref returns namespace/name.
 func (p *Pod) Ref() string { return p.Namespace + "/" + p.Name }

@@ -138,7 +138,7 @@ func (p *parser) instanceType(name string, a *attributes) {
 		}
 		for _, zone := range zones {
 			t.Offerings = append(t.Offerings, catalog.Offering{
-				Zone: zone, CapacityType: capacityType, Price: a.money(price),
+				Zone: zone, CapacityType: capacityType, Price: a.money(a.get(short+"."+zone, price)),
 				Available:   !slices.Contains(unavailable, zone) && !slices.Contains(unavailable, zone+"/"+short),
 				Reservation: map[bool]int{true: int(a.number("reservation", 0))}[capacityType == catalog.Reserved],
 			})

@@ -17,7 +17,7 @@ func (p *parser) pod(name string, a *attributes) {
 		UID: "uid-of-" + namespace + "-" + name, Namespace: namespace, Name: name, Node: a.get("node", ""),
 		Promised: a.get("promised", ""), PassedOver: a.get("passed-over", ""),
 		Priority: int32(a.number("priority", 0)), Daemon: a.get("daemon", ""), Fixed: a.has("daemon"),
-		DoNotDisrupt: a.has("do-not-disrupt"), Terminating: a.has("ending"),
+		DoNotDisrupt: a.has("do-not-disrupt"), Terminating: a.has("ending"), Returns: a.has("returns"),
 	}
 	if pod.Node != "" && p.nodes[pod.Node] == nil {
 		a.fail("no node %s above", pod.Node)
@@ -70,7 +70,7 @@ func (p *parser) seen(a *attributes, word string) (list []cluster.Seen) {
 // podWords are the attributes of a pod that are not resources.
 var podWords = []string{
 	"ns", "node", "promised", "passed-over", "priority",
-	"daemon", "seen", "learnt", "do-not-disrupt", "ending", "devices", "shares", "find", "make", "drivers",
+	"daemon", "seen", "learnt", "do-not-disrupt", "ending", "returns", "devices", "shares", "find", "make", "drivers",
 	"deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate",
 	"port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
 }

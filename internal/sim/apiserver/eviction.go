@@ -110,7 +110,9 @@ func PodReady(pod *corev1.Pod) bool {
 }
 
 // CountBudgets updates the status of every PodDisruptionBudget, as the disruption controller of Kubernetes does. It
-// only supports numbers: minAvailable, and maxUnavailable of existing pods.
+// only supports numbers: minAvailable, and maxUnavailable of existing pods. For maxUnavailable it asks the scale of
+// the pods' controllers: a DaemonSet has none, which is a failure, and pods without a controller are not expected at
+// all.
 func (s *Server) CountBudgets() error {
 	var failures []error
 	s.All(&policyv1.PodDisruptionBudget{}, func(o client.Object) {
@@ -132,13 +134,20 @@ func (s *Server) count(budget *policyv1.PodDisruptionBudget) {
 	}
 	expected, healthy := int32(0), int32(0)
 	leaving := map[string]metav1.Time{}
+	asksScale, failure := budget.Spec.MaxUnavailable != nil, ""
 	s.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
 		if pod.Namespace != budget.Namespace || !selector.Matches(labels.Set(pod.Labels)) ||
 			pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			return
 		}
-		expected++
+		owner := metav1.GetControllerOf(pod)
+		switch {
+		case !asksScale || owner != nil && owner.Kind != "DaemonSet":
+			expected++
+		case owner != nil:
+			failure = "daemonsets.apps does not implement the scale subresource"
+		}
 		at, evicted := budget.Status.DisruptedPods[pod.Name]
 		evicted = evicted && s.now().Sub(at.Time) <= EvictedFor
 		switch {
@@ -149,6 +158,11 @@ func (s *Server) count(budget *policyv1.PodDisruptionBudget) {
 			healthy++
 		}
 	})
+	if failure != "" { // nothing else of the status changes, not even the generation
+		budget.Status.DisruptionsAllowed = 0
+		s.allows(budget, metav1.ConditionFalse, policyv1.SyncFailedReason, failure)
+		return
+	}
 	desired := int32(0)
 	switch {
 	case budget.Spec.MinAvailable != nil:
@@ -158,6 +172,27 @@ func (s *Server) count(budget *policyv1.PodDisruptionBudget) {
 	}
 	budget.Status.ObservedGeneration = budget.Generation
 	budget.Status.ExpectedPods, budget.Status.CurrentHealthy, budget.Status.DesiredHealthy = expected, healthy, desired
-	budget.Status.DisruptionsAllowed = max(0, healthy-desired)
-	budget.Status.DisruptedPods = leaving
+	budget.Status.DisruptionsAllowed, budget.Status.DisruptedPods = 0, leaving
+	if expected > 0 && healthy > desired {
+		budget.Status.DisruptionsAllowed = healthy - desired
+		s.allows(budget, metav1.ConditionTrue, policyv1.SufficientPodsReason, "")
+		return
+	}
+	s.allows(budget, metav1.ConditionFalse, policyv1.InsufficientPodsReason, "")
+}
+
+// allows sets a budget's condition DisruptionAllowed.
+func (s *Server) allows(budget *policyv1.PodDisruptionBudget, status metav1.ConditionStatus, reason, message string) {
+	value := metav1.Condition{Type: policyv1.DisruptionAllowedCondition, Status: status, Reason: reason,
+		Message: message, ObservedGeneration: budget.Status.ObservedGeneration, LastTransitionTime: s.now()}
+	for i, was := range budget.Status.Conditions {
+		if was.Type == value.Type {
+			if was.Status == value.Status {
+				value.LastTransitionTime = was.LastTransitionTime
+			}
+			budget.Status.Conditions[i] = value
+			return
+		}
+	}
+	budget.Status.Conditions = append(budget.Status.Conditions, value)
 }

@@ -50,6 +50,7 @@ type Server struct {
 	log      []Event
 	watchers []*watcher
 	observer func(Event)
+	forbids  func(client.Object) string
 }
 
 // store holds the objects of one kind. keys are sorted, so that lists are.
@@ -69,6 +70,9 @@ func New(config Config) *Server {
 
 // Observe makes the server call observe after each change, within the call that made the change.
 func (s *Server) Observe(observe func(Event)) { s.observer = observe }
+
+// Forbid installs an admission policy of users: it says why an object must not be created, or "".
+func (s *Server) Forbid(why func(client.Object) string) { s.forbids = why }
 
 func compareKeys(a, b client.ObjectKey) int {
 	if a.Namespace != b.Namespace {
@@ -157,6 +161,11 @@ func (s *Server) Create(object client.Object) error {
 	key := client.ObjectKeyFromObject(object)
 	if s.stores[k].objects[key] != nil {
 		return apierrors.NewAlreadyExists(k.resource, key.Name)
+	}
+	if s.forbids != nil {
+		if why := s.forbids(object); why != "" {
+			return apierrors.NewForbidden(k.resource, key.Name, errors.New(why))
+		}
 	}
 	if k.rules.custom {
 		k.keepStatus(object, k.empty())

@@ -5,6 +5,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
@@ -43,9 +44,11 @@ func (p *pool) enough(offers catalog.Bits) bool {
 	return p.RelaxMinValues || p.lacking(offers) == nil
 }
 
-// lacking returns the labels with fewer values among offers than the pool demands, and how many; nil when there are
-// none.
-func (p *pool) lacking(offers catalog.Bits) map[requirement.Key]int {
+func (p *pool) lacking(offers catalog.Bits) map[requirement.Key]int { return Lacking(p.Pool, offers) }
+
+// Lacking returns the labels with fewer values among offers than the pool demands, and how many; nil when there are
+// none (P-09).
+func Lacking(p *cluster.Pool, offers catalog.Bits) map[requirement.Key]int {
 	var few map[requirement.Key]int
 	for _, demand := range p.MinValues {
 		if !p.Catalog.Known(demand.Key) {
