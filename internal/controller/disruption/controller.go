@@ -173,16 +173,19 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	c.reportBlocked(r, p)
 	outcome, err := c.begin(ctx, r, p)
 	c.countEmpty(p, outcome)
-	if err := errors.Join(failure, err); err != nil {
-		return reconcile.Result{}, err
+	failure = errors.Join(failure, err)
+	if !c.memory.goesOn(failure, r.now) {
+		return reconcile.Result{}, failure
 	}
 	var begun bool
 	rest := pollEvery
 	// One method acts at a time: each must see what the others have written.
 	if !released && len(outcome.Marked) == 0 {
-		if begun, rest, err = c.move(ctx, r); err != nil {
-			return reconcile.Result{}, err
-		}
+		begun, rest, err = c.move(ctx, r)
+		failure = errors.Join(failure, err)
+	}
+	if failure != nil {
+		return reconcile.Result{}, failure
 	}
 	cameOn := !r.asked && !c.memory.switchIsOff(r.now) // the switch was turned on within this round
 	if underway || released || begun || len(outcome.Marked) > 0 || cameOn {

@@ -1,12 +1,16 @@
 package disruption_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -186,5 +190,38 @@ func (r *rig) untaint(t *testing.T, name string) {
 	n.Spec.Taints = nil
 	if err := r.server.Update(t.Context(), &n); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// D-01: an admission policy never lets an empty node be tainted. Each round fails and says so. But after a minute of
+// that the rounds do the rest of their work: the drifted node is replaced.
+func TestANodeThatCannotBeTaintedStopsNothingElse(t *testing.T) {
+	t.Parallel()
+	r := clusterOf(t, "100%", map[string]string{"a": "large", "b": "large"}, "1500m")
+	if err := r.server.Delete(t.Context(), podAsking("on-a", "a", "1500m")); err != nil {
+		t.Fatal(err)
+	}
+	r.mark(t, "a", string(plan.Empty))
+	r.drift(t, "b")
+	r.reborn(t)
+	refused := apierrors.NewForbidden(corev1.Resource("nodes"), "a", errors.New("this node has to stay as it is"))
+	r.over(interceptor.NewClient(r.server, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			options ...client.PatchOption) error {
+			if _, node := o.(*corev1.Node); node && o.GetName() == "a" {
+				return refused
+			}
+			return c.Patch(ctx, o, p, options...)
+		},
+	}))
+	for at := time.Duration(0); at <= 70*time.Second; at += 10 * time.Second {
+		if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); !errors.Is(err, refused) {
+			t.Fatalf("after %s: %v, want %v", at, err, refused)
+		}
+		if began := r.tainted(t, "b"); began != (at > time.Minute) {
+			t.Fatalf("after %s: the drifted node is tainted: %v", at, began)
+		}
+		r.clock.Advance(10 * time.Second)
+		r.sync(t)
 	}
 }

@@ -51,6 +51,25 @@ type memory struct {
 	turn    int // searches that found nothing
 	// deleted are the claims, by UID, that this process has deleted while no snapshot shows that yet.
 	deleted map[string]bool
+	// failing is since when each round has failed, zero if the last one has not. Only the disruption step uses it.
+	failing time.Time
+}
+
+// failsFor is how long rounds fail before they do the rest of their work all the same. What fails so long concerns a
+// single object, as a node that an admission policy lets nobody taint. A whole API server that fails lets nothing be
+// done anyway.
+const failsFor = time.Minute
+
+// goesOn records whether a round has failed so far, and reports whether the rest of it may be done.
+func (m *memory) goesOn(failure error, now time.Time) bool {
+	switch {
+	case failure == nil:
+		m.failing = time.Time{}
+		return true
+	case m.failing.IsZero():
+		m.failing = now
+	}
+	return now.Sub(m.failing) > failsFor
 }
 
 type pause struct {
