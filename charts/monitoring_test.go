@@ -83,6 +83,28 @@ func TestA43_MonitoringIsRenderedWhereItIsServed(t *testing.T) {
 	}
 }
 
+// K-26, A-43: a Joiner that only observes is scraped, and has no alerts: it never leads, and what waits is up to
+// another program.
+func TestK26_AnObserverHasNoAlerts(t *testing.T) {
+	t.Parallel()
+	all := servedBy("PodMonitor", "ServiceMonitor", "PrometheusRule")
+	for observes, want := range map[bool][]string{
+		true:  {"PodMonitor/joiner"},
+		false: {"PodMonitor/joiner", "PrometheusRule/joiner"},
+	} {
+		var found []string
+		for name := range renderWhere(t, charts.Joiner, map[string]any{"image": "joiner:1", "observeOnly": observes},
+			all) {
+			if strings.HasPrefix(name, "PodMonitor/") || strings.HasPrefix(name, "PrometheusRule/") {
+				found = append(found, name)
+			}
+		}
+		if slices.Sort(found); !slices.Equal(found, want) {
+			t.Errorf("observeOnly=%t: it has %v, want %v", observes, found, want)
+		}
+	}
+}
+
 // a monitor finds the pods of its chart, by a port that they have, as often as the values say.
 func TestA43_MonitorsFindThePods(t *testing.T) {
 	t.Parallel()

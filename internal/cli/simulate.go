@@ -92,6 +92,7 @@ type costs struct {
 	maxClaims int64
 	// commitments is --commitments-file (K-55).
 	commitments string
+	gates       whatif.Gates // of the cluster's controller
 	// given reports whether the user has set a flag. Another one has the value of the cluster's controller, if its pod
 	// shows that.
 	given func(flag string) bool
@@ -153,7 +154,7 @@ func (m planTime) picture(documents []whatif.Document, setting string) (*whatif.
 
 // pictureAt makes a world of documents for a controller with these costs. All node classes offer the chosen catalogue.
 func pictureAt(documents []whatif.Document, setting string, with costs, now time.Time) (*whatif.World, offers, error) {
-	with, settings := with.of(startedWith(documents))
+	with, settings := with.of(startedWith(documents, now))
 	if with.tolerance < 0 || with.tolerance > 100 {
 		return nil, offers{}, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", with.tolerance)
 	}
@@ -192,7 +193,7 @@ func pictureAt(documents []whatif.Document, setting string, with costs, now time
 	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: now,
 		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, MaxNodes: with.maxNodes,
 		MaxClaims:   with.maxClaims,
-		Commitments: commitments, Devices: with.devices(), Estimated: chosen == kwok.EC2Types})
+		Commitments: commitments, Devices: with.devices(), Gates: with.gates, Estimated: chosen == kwok.EC2Types})
 	return world, offers{name: chosen, types: len(catalogue.Types), settings: settings}, err
 }
 

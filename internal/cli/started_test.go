@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic/fake"
 
 	"github.com/joiner-autoscaler/joiner/internal/cli"
@@ -35,18 +37,30 @@ func joinerPod(name, created, container string) string {
 	return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", namespace: joiner, creationTimestamp: \"" +
 		created + "\", labels: {app.kubernetes.io/name: karpenter, joiner.sh/program: joiner}}\n" +
 		"spec: {nodeName: own, tolerations: [{operator: Exists}], containers: [{name: mesh, args: [--max-nodes=7]}, " +
-		"{name: controller, " + container + "}]}\nstatus: {phase: Running}\n"
+		"{name: controller, " + container + "}]}\nstatus:\n  phase: Running\n"
 }
 
 // TestU03_PlansHaveTheSettingsOfTheController: a plan for a cluster is made with the settings that the pod of its
 // controller shows, unless the user gives others. The last line says which ones they are, and what is not considered.
 func TestU03_PlansHaveTheSettingsOfTheController(t *testing.T) {
 	t.Parallel()
-	const old, late = "2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"
+	const (
+		old, late = "2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"
+		ready     = "  conditions: [{type: Ready, status: \"True\"}]\n" // of the pod before it
+		allOn     = "ReservedCapacity=true,StaticCapacity=true,NodeOverlay=true,CapacityBuffer=true,TerminateFirstDrift=true"
+		static    = "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: static}\nspec: {replicas: 1, template: " +
+			"{spec: {taints: [{key: own, effect: NoSchedule}], requirements: [], nodeClassRef: {group: karpenter.kwok.sh, " +
+			"kind: KWOKNodeClass, name: default}}}}\n"
+	)
+	lease := func(holder string) string {
+		return "---\napiVersion: coordination.k8s.io/v1\nkind: Lease\n" +
+			"metadata: {name: karpenter-leader-election, namespace: joiner}\nspec: {holderIdentity: " + holder + "}\n"
+	}
 	for name, c := range map[string]struct {
 		pods, want string
 		args       []string
 		code       int
+		says       string
 	}{
 		"no pod": {want: "catalogue: default (144 types)\n"},
 		"defaults": {pods: joinerPod("a", old, "args: [--system-namespace=joiner]"),
@@ -70,18 +84,42 @@ func TestU03_PlansHaveTheSettingsOfTheController(t *testing.T) {
 		"what is not considered": {
 			pods: joinerPod("a", old, "command: [/joiner, --config, /etc/joiner.yaml], "+
 				"args: [--max-nodes=$(MAX), --min-values-policy=BestEffort, --preference-policy=Respect, "+
-				"--feature-gates=NodeOverlay=true], env: [{name: PRICE_TOLERANCE, valueFrom: {}}], envFrom: [{}]"),
+				"--default-spread-constraints=System, '--feature-gates="+allOn+"'], "+
+				"env: [{name: PRICE_TOLERANCE, valueFrom: {}}, {name: SCHEDULER_CONFIG, value: \"a:\\n  b\"}], envFrom: [{}]"),
 			want: "; settings of pod joiner/a: defaults; not considered: the variable PRICE_TOLERANCE, " +
 				"the variables of envFrom, the file /etc/joiner.yaml, the flag --max-nodes=$(MAX), " +
-				"min-values-policy=BestEffort\n"},
+				"default-spread-constraints=System, scheduler-config=a: b, min-values-policy=BestEffort\n"},
+		"gates": {pods: static + joinerPod("a", old, "args: [--feature-gates=NodeOverlay=true]"),
+			want: "; settings of pod joiner/a: feature-gates=NodeOverlay=true\n", says: "1 node for 1 pod"},
+		"the gates of a variable": {pods: static + joinerPod("a", old, "env: [{name: FEATURE_GATES, value: \""+allOn+"\"}]"),
+			want: "catalogue: default (144 types)\n", says: "2 nodes for 1 pod"},
+		"no gates": {pods: static + joinerPod("a", old, "args: [--feature-gates=NodeRepair=perhaps]"), says: "2 nodes for 1 pod",
+			want: "; settings of pod joiner/a: defaults; not considered: feature-gates=\"NodeRepair=perhaps\", " +
+				"which cannot be read\n"},
 		"no number": {pods: joinerPod("a", old, "args: [--max-nodes=many]"),
-			want: "; settings of pod joiner/a: defaults; not considered: max-nodes=\"many\", which is no number\n"},
+			want: "; settings of pod joiner/a: defaults; not considered: max-nodes=\"many\", which cannot be read\n"},
+		"an observer": {
+			pods: joinerPod("c", late, "args: [-observe-only, --max-nodes=3]") +
+				joinerPod("b", late, "args: [--max-nodes=4], env: [{name: OBSERVE_ONLY, value: \"true\"}]") +
+				joinerPod("a", old, "args: [--observe-only=false, --max-nodes=5]"),
+			want: "; settings of pod joiner/a: max-nodes=5\n"},
+		"only an observer": {pods: joinerPod("b", late, "args: [--observe-only, --max-nodes=3]"),
+			want: "catalogue: default (144 types)\n"},
+		"the pod that leads": {
+			pods: joinerPod("b", late, "args: [--max-nodes=5]") + ready + joinerPod("a-1", old, "args: [--max-nodes=6]") +
+				lease("a-1_0f3a"),
+			want: "; settings of pod joiner/a-1: max-nodes=6\n"},
+		"a pod that is ready": {
+			pods: joinerPod("b", late, "args: [--max-nodes=5]") +
+				joinerPod("a", old, "args: [--max-nodes=6]") + ready + lease("gone_0f3a"),
+			want: "; settings of pod joiner/a: max-nodes=6\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, out, failures := simulated(t, aPool+c.pods, append([]string{"-f", "-"}, c.args...)...)
-			if code != c.code || failures != "" || !strings.HasSuffix(out, c.want) {
-				t.Errorf("exit code %d, %q\n%s\nwant %d and %q", code, failures, out, c.code, c.want)
+			if code != c.code || failures != "" || !strings.HasSuffix(out, c.want) ||
+				!strings.Contains(out, c.says) {
+				t.Errorf("exit code %d, %q\n%s\nwant %d, %q and %q", code, failures, out, c.code, c.says, c.want)
 			}
 		})
 	}
@@ -101,12 +139,17 @@ func TestU03_EachCommandHasTheSettingsOfTheController(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text := strings.TrimPrefix(joinerPod("a", "2026-11-01T00:00:00Z", "args: [--max-nodes=99]"), "---\n")
-			if err := c.client.Tracker().Add(objectsOf(t, text)[0]); err != nil {
+			text := strings.TrimPrefix(joinerPod("joiner-a", "2026-11-01T00:00:00Z", "args: [--max-nodes=99]"), "---\n")
+			own, pods := objectsOf(t, text)[0], corev1.SchemeGroupVersion.WithResource("pods")
+			err := c.client.Tracker().Add(own)
+			if apierrors.IsAlreadyExists(err) { // the pod that leads
+				err = c.client.Tracker().Update(pods, own, "joiner")
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			_, out, failures := run(t, c.client, "", c.args...)
-			if !strings.Contains(out, "; settings of pod joiner/a: max-nodes=99\n") {
+			if !strings.Contains(out, "; settings of pod joiner/joiner-a: max-nodes=99\n") {
 				t.Errorf("the settings are missing in\n%s%s", out, failures)
 			}
 		})

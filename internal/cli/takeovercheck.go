@@ -195,8 +195,10 @@ func (with *takeoverChecking) check(ctx context.Context, config Config) error {
 		return err
 	}
 	judge, rows := takeover.Check, takeover.Checks()
+	answer.Notes = append(in.Notes(), notLookedAt(unread)...)
 	if with.back {
 		judge, rows = takeover.Back, takeover.BackChecks()
+		answer.Notes = append(answer.Notes, in.BackNotes()...)
 	}
 	if answer.Findings, err = judge(in); err != nil {
 		return err
@@ -204,25 +206,30 @@ func (with *takeoverChecking) check(ctx context.Context, config Config) error {
 	for _, row := range rows {
 		answer.Checked = append(answer.Checked, row.Name)
 	}
+	var refused error
 	if with.fix && !with.dryRun {
-		if err := with.patch(ctx, config, answer.Findings); err != nil {
+		if refused, err = with.patch(ctx, config, answer.Findings); err != nil {
 			return err
 		}
 	}
-	answer.Notes = append(in.Notes(), notLookedAt(unread)...)
 	from := "cluster"
 	if len(with.files) > 0 {
 		from = "files"
 	}
 	err = report(config.Out, to, answer, sources(world, from, offered))
-	if err == nil && len(unread) > 0 {
+	switch {
+	case refused != nil && (err == nil || errors.Is(err, errFindings)):
+		return refused
+	case err == nil && len(unread) > 0:
 		return partial(unread)
 	}
 	return err
 }
 
-// patch writes the patches of findings, after asking.
-func (with *takeoverChecking) patch(ctx context.Context, config Config, findings []takeover.Finding) error {
+// patch writes the patches of findings, after asking. refused joins the errors of patches that were not written: the
+// others were.
+func (with *takeoverChecking) patch(ctx context.Context, config Config,
+	findings []takeover.Finding) (refused, err error) {
 	n := 0
 	for _, f := range findings {
 		if f.Patch != "" {
@@ -230,18 +237,19 @@ func (with *takeoverChecking) patch(ctx context.Context, config Config, findings
 		}
 	}
 	if n == 0 {
-		return nil
+		return nil, nil
 	}
 	if !with.yes {
 		if err := config.confirm(fmt.Sprintf("patch %d objects of this cluster, so that Karpenter can read them",
 			n)); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	client, err := config.Client(*with.connection)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var faults []error
 	for i := range findings {
 		f := &findings[i]
 		if f.Patch == "" {
@@ -250,11 +258,12 @@ func (with *takeoverChecking) patch(ctx context.Context, config Config, findings
 		resource := karpenterv1.GroupVersion().WithResource(strings.ToLower(f.Kind) + "s")
 		if _, err := client.Resource(resource).Patch(ctx, f.Name, types.MergePatchType, []byte(f.Patch),
 			metav1.PatchOptions{FieldManager: program}); err != nil {
-			return fmt.Errorf("patching %s: %w", f.Object(), err)
+			faults = append(faults, fmt.Errorf("patching %s: %w", f.Object(), err))
+			continue
 		}
 		f.Patched = true
 	}
-	return nil
+	return errors.Join(faults...), nil
 }
 
 // input reads the cluster or the files, and the settings of both programs.
@@ -338,24 +347,35 @@ func (with *takeoverChecking) objects(ctx context.Context,
 		return nil, nil, err
 	}
 	if with.back {
-		pause, err := client.Resource(configMaps()).List(ctx,
-			metav1.ListOptions{FieldSelector: "metadata.name=" + translate.SwitchName})
-		switch {
-		case apierrors.IsForbidden(err):
-			return documents, append(unread, "the ConfigMap of a pause, for want of the right to list configmaps"), nil
-		case err != nil:
-			return nil, nil, fmt.Errorf("listing configmaps: %w", err)
+		own, err := ownConfigMaps(ctx, client)
+		if apierrors.IsForbidden(err) {
+			return documents, append(unread, "the ConfigMaps of a pause and of the first start, "+
+				"for want of the right to list configmaps"), nil
 		}
-		for _, o := range pause.Items {
-			documents = append(documents, whatif.Document{Where: "the cluster", Content: o.Object, Stored: true})
-		}
-		return documents, unread, nil
+		return append(documents, own...), unread, err
 	}
 	boards, err := dashboards(ctx, client)
 	if apierrors.IsForbidden(err) {
 		return documents, append(unread, "configmaps with dashboards, for want of the right to list them"), nil
 	}
 	return append(documents, boards...), unread, err
+}
+
+// ownConfigMaps reads the ConfigMaps of a pause and of the first start.
+func ownConfigMaps(ctx context.Context, client dynamic.Interface) (documents []whatif.Document, err error) {
+	for _, name := range []string{translate.SwitchName, translate.TakeoverName} {
+		found, err := client.Resource(configMaps()).List(ctx,
+			metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		if err != nil {
+			return nil, fmt.Errorf("listing configmaps: %w", err)
+		}
+		for _, o := range found.Items {
+			if o.GetName() == name {
+				documents = append(documents, whatif.Document{Where: "the cluster", Content: o.Object, Stored: true})
+			}
+		}
+	}
+	return documents, nil
 }
 
 // dashboards reads the ConfigMaps that Grafana's sidecar would read.

@@ -131,12 +131,17 @@ func dearer() string {
 }
 
 // cases has at least one for each row of the table.
-func takeoverCases() []foundIn {
-	return slices.Concat(takeoverDangers(), takeoverSettings(), takeoverNotes())
+func takeoverCases(t *testing.T) []foundIn {
+	t.Helper()
+	chart, err := os.ReadFile("../../charts/joiner/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Concat(takeoverDangers(string(chart)), takeoverSettings(), takeoverNotes())
 }
 
-// takeoverDangers are what would go wrong, and what has to be waited for.
-func takeoverDangers() []foundIn {
+// takeoverDangers are what would go wrong, and what has to be waited for. chart are the values of our chart.
+func takeoverDangers(chart string) []foundIn {
 	price := dearer()
 	fleet := func(limits string) []string {
 		return slices.Concat([]string{kwokClass, poolOf(limits, ""), ofTheirs("", "")}, machine("a", "", ""),
@@ -165,6 +170,10 @@ func takeoverDangers() []foundIn {
 		{"dormant", []string{price, gates(allOff)}, "extraArgs: [\"--feature-gates=" + allOff + "\"]\n", takeover.Info,
 			"NodeOverlay dear", []string{"none in Joiner by", "nothing has to be done"}},
 		{"dormant", []string{price, gates(allOff)}, "extraArgs: [--feature-gates=NodeOverlay=true]\n", takeover.Danger,
+			"NodeOverlay dear", []string{"off in Karpenter, and on in Joiner by"}},
+		{"dormant", []string{price, gates(allOff)}, chart, takeover.Danger, "NodeOverlay dear",
+			[]string{"off in Karpenter, and on in Joiner by"}},
+		{"dormant", []string{price, gates(allOff)}, "settings: {featureGates: {nodeRepair: null}}\n", takeover.Danger,
 			"NodeOverlay dear", []string{"off in Karpenter, and on in Joiner by"}},
 		{"dormant", []string{kwokClass, poolOf(", replicas: 4", ""), ofTheirs("", "")}, "", takeover.Danger,
 			"NodePool web", []string{"the gate StaticCapacity is off", "until it has 4"}},
@@ -218,6 +227,14 @@ func takeoverSettings() []foundIn {
 	return []foundIn{
 		{"settings", []string{ofTheirs("--from-tomorrow=1", "")}, "", takeover.Danger, "Settings from-tomorrow",
 			[]string{"--unknown-flags=warn"}},
+		{"settings", []string{ofTheirs("", "")}, "extraArgs: [--price-tolerence=1]\n", takeover.Danger,
+			"Settings price-tolerence", []string{"neither Joiner nor", "do you mean price-tolerance?"}},
+		{"settings", nil, "extraArgs: [--from-tomorrow=1]\ncompat: {karpenter: true}\n", takeover.Info,
+			"Settings from-tomorrow", []string{"Joiner ignores it, with a warning"}},
+		{"settings", []string{ofTheirs("", "")}, "extraArgs: [--batch-idle-duration=1]\n", takeover.Danger,
+			"Settings batch-idle-duration", []string{"does not start with it"}},
+		{"settings", []string{ofTheirs("", "")}, "settings: {featureGates: {nodeRepair: perhaps}}\n", takeover.Danger,
+			"Settings feature-gates", []string{"want true or false"}},
 		{"settings", []string{ofTheirs("--batch-idle-duration=1", "")}, "", takeover.Danger,
 			"Settings batch-idle-duration", []string{"does not start with it"}},
 		{"settings", []string{gates("NodeRepair=perhaps")}, "", takeover.Danger, "Settings feature-gates",
@@ -349,7 +366,7 @@ func findingsOf(t *testing.T, client *fake.FakeDynamicClient, args ...string) (c
 // written, and the only reads are lists.
 func TestK25_WhatIsFound(t *testing.T) {
 	t.Parallel()
-	for _, c := range takeoverCases() {
+	for _, c := range takeoverCases(t) {
 		t.Run(c.row+" "+c.object, func(t *testing.T) {
 			t.Parallel()
 			client, args := theirs(t, c.objects...), []string{}
@@ -406,7 +423,7 @@ func TestK25_EachRowIsTestedAndTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases := takeoverCases()
+	cases := takeoverCases(t)
 	for _, row := range takeover.Checks() {
 		if !slices.ContainsFunc(cases, func(c foundIn) bool { return c.row == row.Name && c.severity == row.Worst }) {
 			t.Errorf("nothing tests %s as %s", row.Name, row.Worst)

@@ -19,6 +19,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/spec"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
 // isNew is the part of a simulated node's name before its number.
@@ -39,6 +40,14 @@ func (s *Stage) pastNames() {
 
 // providerID is the prefix of the IDs of simulated machines.
 const providerID = "foretold://"
+
+// owners are the owners of a cluster, who also own the nodes that come in a play: no provider knows such a machine.
+type owners struct{ world.Owners }
+
+// OwnsNode implements world.Owners.
+func (o owners) OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
+	return strings.HasPrefix(node.Spec.ProviderID, providerID) || o.Owners.OwnsNode(node, claim, pool)
+}
 
 // launch carries out a launch: it creates a claim, its machine and its node. It returns false if the catalogue has
 // nothing that fits.

@@ -38,18 +38,13 @@ type Input struct {
 	Fleet     world.Owners
 	// Now is the moment. The budgets active now apply throughout.
 	Now time.Time
-	// MinSavingPercent is that of engine.Terms.
+	// Config is that of the store which a controller plans with. Its Now and Fleet do not count, see above, nor its
+	// Devices: nobody allocates devices on the copy, so the next pod would get them again.
+	Config world.Config
+	// MinSaving, MinSavingPercent and SpotToSpot are those of engine.Terms.
+	MinSaving        resources.Money
 	MinSavingPercent int
-	// PriceTolerance is that of cluster.Pool, in percent.
-	PriceTolerance int
-	// NodeOverheadPrice is that of world.Config.
-	NodeOverheadPrice resources.Money
-	// MaxNodes is that of world.Config.
-	MaxNodes int64
-	// MaxClaims is that of world.Config.
-	MaxClaims int64
-	// Commitments are those of world.Config.
-	Commitments []cluster.Commitment
+	SpotToSpot       bool
 	// Going gives, by name, why claims are being deleted, for the report.
 	Going map[string]plan.DisruptionReason
 }
@@ -128,9 +123,9 @@ func New(in Input) (*Stage, error) {
 		classes: map[string]*awsv1.EC2NodeClass{}, budgets: map[types.NamespacedName]*policyv1.PodDisruptionBudget{},
 		daemons: map[types.NamespacedName]*appsv1.DaemonSet{}, moved: map[string][]types.NamespacedName{},
 		going: map[string]Gone{}}
-	s.store = world.New(world.Config{Now: func() time.Time { return s.clock }, Fleet: in.Fleet,
-		PriceTolerance: in.PriceTolerance, NodeOverheadPrice: in.NodeOverheadPrice, MaxNodes: in.MaxNodes,
-		MaxClaims: in.MaxClaims, Commitments: in.Commitments})
+	config := in.Config
+	config.Now, config.Fleet, config.Devices = func() time.Time { return s.clock }, owners{in.Fleet}, false
+	s.store = world.New(config)
 	if in.Offers == nil {
 		s.in.Offers = map[world.ClassRef]catalog.Catalog{}
 		for _, class := range in.Classes {
@@ -213,8 +208,8 @@ func (s *Stage) Record() Record { return s.record }
 // Terms returns the budgets at Input.Now with the time of the play.
 func (s *Stage) Terms() engine.Terms {
 	snapshot := s.Snapshot()
-	terms := engine.Terms{Now: s.clock.Unix(), Budgets: map[string][]engine.Budget{},
-		MinSavingPercent: s.in.MinSavingPercent}
+	terms := engine.Terms{Now: s.clock.Unix(), Budgets: map[string][]engine.Budget{}, MinSaving: s.in.MinSaving,
+		MinSavingPercent: s.in.MinSavingPercent, SpotToSpot: s.in.SpotToSpot}
 	sizes := engine.Sizes(snapshot)
 	for _, name := range sortedNames(s.pools) {
 		// An unreadable budget counts as 0, as in the controller.

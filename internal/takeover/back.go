@@ -46,7 +46,8 @@ var (
 	theirBudget   = regexp.MustCompile(`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`)
 )
 
-// refused finds NodePools and NodeClaims that Karpenter's definitions refuse.
+// refused finds NodePools and NodeClaims that Karpenter's definitions refuse. A claim gets no patch: the definition of
+// NodeClaims forbids every change of their spec.
 func refused(p *picture) (found []Finding) {
 	const cannot = "; Karpenter cannot read the object then, and so lists none of its kind"
 	for _, kind := range []string{kindPool, kindClaim} {
@@ -55,13 +56,32 @@ func refused(p *picture) (found []Finding) {
 			if len(faults) == 0 {
 				continue
 			}
-			found = append(found, Finding{Severity: Danger, Kind: kind, Name: o.GetName(),
+			f := Finding{Severity: Danger, Kind: kind, Name: o.GetName(),
 				Consequence: "Karpenter's definitions refuse " + strings.Join(faults, "; ") + cannot,
-				Remedy:      "write it as Karpenter does, which means the same: the patch does it",
-				Patch:       p.patch(o.Object, fixed)})
+				Remedy: "its spec cannot be changed: delete it while Joiner runs, which drains its node and launches " +
+					"another one where one is needed, in units that Karpenter can read"}
+			if kind == kindPool {
+				f.Remedy = "write it as Karpenter does, which means the same: the patch does it"
+				f.Patch = p.patch(o.Object, fixed)
+			}
+			found = append(found, f)
 		}
 	}
 	return found
+}
+
+// BackNotes returns what to do once Joiner is stopped, so that it finds the cluster as at its first start if it comes
+// back later (K-27). That is no finding: before Joiner is stopped, nothing can be done about it.
+func (in Input) BackNotes() (notes []string) {
+	for _, d := range in.Documents {
+		o := unstructured.Unstructured{Object: d.Content}
+		if o.GetKind() == "ConfigMap" && o.GetName() == translate.TakeoverName {
+			notes = append(notes, fmt.Sprintf("once Joiner is stopped, run: kubectl delete configmap %s --namespace %s; "+
+				"otherwise a later start of Joiner counts as a restart, and removes nodes at once", o.GetName(),
+				o.GetNamespace()))
+		}
+	}
+	return notes
 }
 
 // patch returns the merge patch from one state of an object to another.

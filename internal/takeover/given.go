@@ -1,6 +1,7 @@
 package takeover
 
 import (
+	_ "embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -72,8 +73,8 @@ func FromValues(where string, values map[string]any, chart []string) (g Given, r
 		byName[strings.ReplaceAll(s.Name, "-", "")] = s
 	}
 	put := func(key string, value any) {
-		if s, known := byName[strings.ToLower(key)]; known && value != nil {
-			g.Env[s.Variable()] = fmt.Sprint(value)
+		if s, known := byName[strings.ToLower(key)]; known {
+			g.Env[s.Variable()] = textOf(value)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -87,25 +88,31 @@ func FromValues(where string, values map[string]any, chart []string) (g Given, r
 		}
 		put(key, value)
 	}
-	if veto, given := inner["repairVeto"]; given && veto != nil { // only our chart has it
-		g.Env["REPAIR_VETO"] = fmt.Sprint(veto)
+	if veto, given := inner["repairVeto"]; given { // only our chart has it
+		g.Env["REPAIR_VETO"] = textOf(veto)
+	}
+	if compat, _ := values["compat"].(map[string]any); compat["karpenter"] == true { // as the chart does (K-23)
+		g.Args = append(g.Args, "--"+unknownFlags+"="+warnOfUnknown)
+		if gates, _ := settings.Find(settings.FeatureGates); g.Env[gates.Variable()] == "" {
+			g.Env[gates.Variable()] = gates.Default
+		}
 	}
 	controller, _ := values["controller"].(map[string]any)
-	for _, list := range []any{values["env"], controller["env"]} {
+	for _, list := range []any{controller["env"], values["env"]} { // the later one wins, as in the chart
 		entries, _ := list.([]any)
 		for _, entry := range entries {
 			variable, _ := entry.(map[string]any)
 			name, _ := variable["name"].(string)
+			delete(g.Env, name)
 			if value, plain := variable["value"]; plain {
-				g.Env[name] = fmt.Sprint(value)
+				g.Env[name] = textOf(value)
 			} else if name != "" {
 				g.Elsewhere = append(g.Elsewhere, name)
 			}
 		}
 	}
-	if compat, _ := values["compat"].(map[string]any); compat["karpenter"] == true && g.Env["FEATURE_GATES"] == "" {
-		gates, _ := settings.Find(settings.FeatureGates)
-		g.Env[gates.Variable()] = gates.Default // as the chart does (K-23)
+	if from, _ := controller["envFrom"].([]any); len(from) > 0 {
+		g.Elsewhere = append(g.Elsewhere, "controller.envFrom")
 	}
 	args, _ := values["extraArgs"].([]any)
 	for _, arg := range args {
@@ -131,12 +138,28 @@ func unknown(values map[string]any, above string, chart []string) (paths []strin
 	return paths
 }
 
-// gatesOf turns values such as spotToSpotConsolidation: true into the text that the charts make from them.
+// textOf returns the text that the chart makes from a value: "" from null, which is like a value that is not given.
+func textOf(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case []any:
+		var parts []string
+		for _, part := range value {
+			parts = append(parts, textOf(part))
+		}
+		return strings.Join(parts, ",")
+	}
+	return fmt.Sprint(value)
+}
+
+// gatesOf turns values such as spotToSpotConsolidation: true into the text that the charts make from them. Our chart
+// leaves out gates without a value: named so, they would have Karpenter's default, and all others too.
 func gatesOf(gates map[string]any) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(gates)) {
-		if key != "" {
-			parts = append(parts, fmt.Sprintf("%s=%v", strings.ToUpper(key[:1])+key[1:], gates[key]))
+		if value := textOf(gates[key]); key != "" && value != "" {
+			parts = append(parts, strings.ToUpper(key[:1])+key[1:]+"="+value)
 		}
 	}
 	return strings.Join(parts, ",")
@@ -167,9 +190,9 @@ func (g Given) flags() (list []pair) {
 	return list
 }
 
-// value returns the value given for a setting: by its flag, or else by its variable.
+// value returns the value given for a setting: by its flag, of which the last one counts, or else by its variable.
 func (g Given) value(name string) (string, bool) {
-	for _, f := range g.flags() {
+	for _, f := range slices.Backward(g.flags()) {
 		if f.name == name {
 			if !f.valued {
 				return "true", true
@@ -184,7 +207,7 @@ func (g Given) value(name string) (string, bool) {
 
 // flagOrVariable is value for a setting that Karpenter does not have.
 func (g Given) flagOrVariable(flag, variable string) (string, bool) {
-	for i, arg := range g.Args {
+	for i, arg := range slices.Backward(g.Args) {
 		name, value, valued := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		switch {
 		case name != flag || !strings.HasPrefix(arg, "-"):
@@ -225,9 +248,23 @@ func reads(kind settings.Kind, value string) string {
 	return ""
 }
 
-// likeFlag suggests the flag of Karpenter whose name is closest to an unknown one.
-func likeFlag(name string) string {
-	var names []string
+// The flag that says what becomes of unknown flags, and its value with which Joiner starts in spite of them.
+const (
+	unknownFlags  = "unknown-flags"
+	warnOfUnknown = "warn"
+)
+
+// ownFlags are Joiner's flags that Karpenter does not have, a name on each line. A test compares it with the sources.
+//
+//go:embed flags.txt
+var ownFlags string
+
+// OwnFlags returns the names of Joiner's flags that Karpenter does not have, sorted.
+func OwnFlags() []string { return strings.Fields(ownFlags) }
+
+// likeFlag suggests the flag of Karpenter, or of more, whose name is closest to an unknown one.
+func likeFlag(name string, more []string) string {
+	names := slices.Clone(more)
 	for _, s := range settings.Table() {
 		names = append(names, s.Name)
 	}

@@ -44,6 +44,13 @@ func gatesWith(g Given, karpenter bool) map[string]bool {
 	return on
 }
 
+// GatesOf returns the gates that plans depend on, for a text of --feature-gates. The error says why Joiner does not
+// start with it.
+func GatesOf(text string) (whatif.Gates, error) {
+	on, _, err := settings.ParseGates(text)
+	return whatif.GatesOf(on), err
+}
+
 // planned returns a pool of the engine's snapshot; nil if nothing is planned for it.
 func (p *picture) planned(name string) *cluster.Pool {
 	if p.snapshot == nil {

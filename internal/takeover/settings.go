@@ -2,40 +2,34 @@ package takeover
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/settings"
 )
 
+// ofSettings returns a finding about a setting.
+func ofSettings(severity Severity, name, consequence, remedy string) Finding {
+	return Finding{Severity: severity, Kind: KindSettings, Name: name, Consequence: consequence, Remedy: remedy}
+}
+
 // settingsGiven applies the table of Karpenter's settings to what Karpenter runs with, and to what Joiner would get.
 func settingsGiven(p *picture) (found []Finding) {
 	add := func(severity Severity, name, consequence, remedy string) {
-		found = append(found, Finding{Severity: severity, Kind: KindSettings, Name: name, Consequence: consequence,
-			Remedy: remedy})
+		found = append(found, ofSettings(severity, name, consequence, remedy))
 	}
 	for _, key := range p.Refused {
 		add(Danger, key, fmt.Sprintf("%s has %s, which the chart joiner does not take: helm install refuses it",
 			p.Ours.Where, key),
 			"leave it out, and pass what it sets by extraArgs, such as --batch-idle-duration=2s, or by env")
 	}
+	found = append(found, p.Theirs.badFlags("Karpenter's releases do not have", nil)...)
+	found = append(found, p.Ours.badFlags("neither Joiner nor Karpenter's releases have", OwnFlags())...)
 	given := p.Theirs
 	if !given.Known() {
 		given = p.Ours
-	}
-	for _, flag := range given.flags() {
-		s, known := settings.Find(flag.name)
-		switch {
-		case !known:
-			add(Danger, flag.name,
-				fmt.Sprintf("--%s is a flag that Karpenter's releases do not have%s: Joiner does not start with it",
-					flag.name, likeFlag(flag.name)), "leave it out, or start Joiner with --unknown-flags=warn")
-			continue
-		case flag.valued && reads(s.Kind, flag.value) != "":
-			add(Danger, s.Name, fmt.Sprintf("--%s is %q, %s: Joiner does not start with it", s.Name, flag.value,
-				reads(s.Kind, flag.value)),
-				"write it as Karpenter's documentation has it")
-			continue
-		}
+	} else {
+		found = append(found, p.Ours.badGates()...)
 	}
 	for _, s := range settings.Table() {
 		value, is := given.value(s.Name)
@@ -57,13 +51,9 @@ func settingsGiven(p *picture) (found []Finding) {
 				"nothing has to be done")
 		}
 	}
+	found = append(found, given.badGates()...)
 	if text, is := given.value(settings.FeatureGates); is {
-		_, notices, err := settings.ParseGates(text)
-		if err != nil {
-			add(Danger, settings.FeatureGates,
-				fmt.Sprintf("Joiner does not start with it: %s", strings.ReplaceAll(err.Error(), "\n", "; ")),
-				"write each gate as NAME=true or NAME=false")
-		}
+		_, notices, _ := settings.ParseGates(text)
 		for _, notice := range notices {
 			add(Info, notice.Setting, notice.Text, "nothing has to be done, unless it is to be otherwise")
 		}
@@ -72,6 +62,41 @@ func settingsGiven(p *picture) (found []Finding) {
 		found = append(found, p.changed()...)
 	}
 	return found
+}
+
+// badFlags returns findings for flags with which Joiner would not start: unknown ones, and those with a wrong value.
+// lack says who does not have an unknown flag; more are flags that are known beside Karpenter's.
+func (g Given) badFlags(lack string, more []string) (found []Finding) {
+	for _, flag := range g.flags() {
+		s, known := settings.Find(flag.name)
+		unknown := fmt.Sprintf("--%s in %s is a flag that %s%s", flag.name, g.Where, lack, likeFlag(flag.name, more))
+		switch how, _ := g.flagOrVariable(unknownFlags, "UNKNOWN_FLAGS"); {
+		case !known && slices.Contains(more, flag.name):
+		case !known && how == warnOfUnknown:
+			found = append(found, ofSettings(Info, flag.name, unknown+": Joiner ignores it, with a warning",
+				"nothing has to be done"))
+		case !known:
+			found = append(found, ofSettings(Danger, flag.name, unknown+": Joiner does not start with it",
+				"leave it out, or start Joiner with --"+unknownFlags+"="+warnOfUnknown))
+		case flag.valued && reads(s.Kind, flag.value) != "":
+			found = append(found, ofSettings(Danger, s.Name, fmt.Sprintf(
+				"--%s is %q in %s, %s: Joiner does not start with it", s.Name, flag.value, g.Where,
+				reads(s.Kind, flag.value)), "write it as Karpenter's documentation has it"))
+		}
+	}
+	return found
+}
+
+// badGates returns a finding for feature gates with which Joiner would not start.
+func (g Given) badGates() []Finding {
+	text, _ := g.value(settings.FeatureGates)
+	_, _, err := settings.ParseGates(text)
+	if err == nil {
+		return nil
+	}
+	return []Finding{ofSettings(Danger, settings.FeatureGates,
+		fmt.Sprintf("Joiner does not start with it: %s", strings.ReplaceAll(err.Error(), "\n", "; ")),
+		"write each gate as NAME=true or NAME=false")}
 }
 
 // changed returns findings for Karpenter's settings that Joiner would get differently, or not at all.

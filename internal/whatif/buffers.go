@@ -59,7 +59,9 @@ func (w *World) buffers(s *cluster.Snapshot, p plan.Plan) (list []Buffer) {
 		room := rooms[name.String()]
 		own := Buffer{Name: name.String(), Existing: room.There + room.Coming, New: room.Planned,
 			Missing: room.Missing, Why: room.Text}
-		if v, _, _ := w.store.BufferVerdict(name); !v.Ready() {
+		if v, _, _ := w.store.BufferVerdict(name); w.config.Off.Buffers {
+			own.Unresolved = "the feature gate CapacityBuffer is off"
+		} else if !v.Ready() {
 			own.Unresolved = v.Message
 		}
 		list = append(list, own)

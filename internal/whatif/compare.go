@@ -122,9 +122,7 @@ func (w *World) stage(going map[string]plan.DisruptionReason) (*foretell.Stage, 
 			strings.Compare(a.Name, b.Name))
 	})
 	return foretell.New(foretell.Input{Objects: w.told, Catalogue: w.catalogue, Classes: classes, Fleet: both{},
-		Now:              w.now,
-		MinSavingPercent: engine.DefaultMinSavingPercent, PriceTolerance: w.tolerance, NodeOverheadPrice: w.overhead,
-		MaxNodes: w.maxNodes, MaxClaims: w.maxClaims, Commitments: w.commitments,
+		Now: w.now, Config: w.config, MinSavingPercent: engine.DefaultMinSavingPercent, SpotToSpot: w.spotToSpot,
 		Going: going})
 }
 

@@ -197,6 +197,9 @@ func (in Surroundings) Controllers(pod func(namespace, name string) *corev1.Pod,
 	return leading, silent
 }
 
+// LeaderOf returns the pod that leads by a lease; "" if none does.
+func LeaderOf(lease coordinationv1.Lease, now time.Time) string { return holder(lease, now).Leader }
+
 // holder returns who holds a lease. Nobody holds one that was not renewed within its duration.
 func holder(lease coordinationv1.Lease, now time.Time) Controller {
 	c := Controller{Lease: lease.Namespace + "/" + lease.Name}

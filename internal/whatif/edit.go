@@ -59,11 +59,8 @@ func (w *World) with(objects []client.Object, edits []edit, nodes []string) (*Wo
 			c.notes = append(c.notes, "node "+name+" goes without the change as well, before it")
 		}
 	}
-	after := empty(Input{Catalogue: w.catalogue, Estimated: w.estimated, Now: w.now, PriceTolerance: w.tolerance,
-		NodeOverheadPrice: Dollars(w.overhead), MaxNodes: w.maxNodes, MaxClaims: w.maxClaims})
-	after.commitments = w.commitments
-	after.store.SetCommitments(w.commitments)
-	after.objects = c.objects
+	after := empty(Input{Catalogue: w.catalogue, Estimated: w.estimated, Now: w.now}, w.config)
+	after.spotToSpot, after.objects = w.spotToSpot, c.objects
 	if err := after.fill(Input{Catalogue: w.catalogue, Now: w.now}); err != nil {
 		return nil, nil, err
 	}

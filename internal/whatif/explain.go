@@ -117,10 +117,11 @@ func (w *World) pool(name string) *karpenterv1.NodePool {
 	return nil
 }
 
-// terms returns the terms of a controller with default flags: the current budgets and the default minimum saving.
+// terms returns the terms of a controller with the gates of the input and otherwise default flags: the current budgets
+// and the default minimum saving.
 func (w *World) terms(s *cluster.Snapshot) (engine.Terms, error) {
 	terms := engine.Terms{Now: w.now.Unix(), Budgets: map[string][]engine.Budget{},
-		MinSavingPercent: engine.DefaultMinSavingPercent}
+		MinSavingPercent: engine.DefaultMinSavingPercent, SpotToSpot: w.spotToSpot}
 	sizes := engine.Sizes(s)
 	var faults []error
 	for _, o := range w.objects {

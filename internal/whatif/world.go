@@ -25,7 +25,6 @@ import (
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
-	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
@@ -55,8 +54,23 @@ type Input struct {
 	// Devices considers claims for devices and what drivers publish, like a controller with
 	// --ignore-dra-requests=false (K-42).
 	Devices bool
+	// Gates are the feature gates of the controller.
+	Gates Gates
 	// Now is the time that the plan is made for.
 	Now time.Time
+}
+
+// Gates are the feature gates that plans depend on. They are zero for a controller without --feature-gates.
+type Gates struct {
+	Off        world.Off
+	SpotToSpot bool // spot nodes may be replaced by cheaper spot nodes
+}
+
+// GatesOf returns the gates of a controller, by the names of those that are on.
+func GatesOf(on map[string]bool) Gates {
+	return Gates{Off: world.Off{Overlays: !on["NodeOverlay"], Static: !on["StaticCapacity"],
+		Reserved: !on["ReservedCapacity"], Buffers: !on["CapacityBuffer"], First: !on["TerminateFirstDrift"]},
+		SpotToSpot: on["SpotToSpotConsolidation"]}
 }
 
 // World is the cluster that an input describes. Create it with [New].
@@ -79,14 +93,11 @@ type World struct {
 	nodes     map[string]bool
 	estimated bool
 	now       time.Time
-	tolerance int             // percent
-	overhead  resources.Money // NodeOverheadPrice of the input
-	maxNodes  int64
-	maxClaims int64
-	// commitments are those of the input.
-	commitments []cluster.Commitment
-	objects     []object
-	catalogue   catalog.Catalog
+	// config is that of store, and spotToSpot the gate that a store does not have.
+	config     world.Config
+	spotToSpot bool
+	objects    []object
+	catalogue  catalog.Catalog
 	// told are all objects given to the store.
 	told []client.Object
 	// idle gives, by namespace/name, why nothing is planned for a pod without a node.
@@ -104,11 +115,14 @@ func New(in Input) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := empty(in)
-	if w.commitments, err = translate.Commitments(in.Commitments); err != nil {
+	commitments, err := translate.Commitments(in.Commitments)
+	if err != nil {
 		return nil, fmt.Errorf("the commitments: %w", err)
 	}
-	w.store.SetCommitments(w.commitments)
+	w := empty(in, world.Config{Fleet: both{}, PriceTolerance: in.PriceTolerance,
+		NodeOverheadPrice: resources.Money(in.NodeOverheadPrice), MaxNodes: in.MaxNodes, MaxClaims: in.MaxClaims,
+		Devices: in.Devices, Off: in.Gates.Off, Commitments: commitments})
+	w.spotToSpot = in.Gates.SpotToSpot
 	var faults []error
 	seen := map[string]string{}
 	for _, d := range in.Documents {
@@ -135,15 +149,13 @@ func New(in Input) (*World, error) {
 	return w, w.fill(in)
 }
 
-func empty(in Input) *World {
+// empty returns a World without objects, whose store has the configuration.
+func empty(in Input, config world.Config) *World {
+	config.Now = func() time.Time { return in.Now }
 	return &World{
-		store: world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{},
-			PriceTolerance: in.PriceTolerance, NodeOverheadPrice: resources.Money(in.NodeOverheadPrice),
-			MaxNodes: in.MaxNodes, MaxClaims: in.MaxClaims, Devices: in.Devices}),
+		store: world.New(config), config: config,
 		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, catalogue: in.Catalogue,
 		known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated, now: in.Now,
-		tolerance: in.PriceTolerance, overhead: resources.Money(in.NodeOverheadPrice), maxNodes: in.MaxNodes,
-		maxClaims: in.MaxClaims,
 	}
 }
 

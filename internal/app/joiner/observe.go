@@ -278,10 +278,11 @@ func (o *observer) rest(ctx context.Context) error {
 		}
 		objects = append(objects, some...)
 	}
+	config := o.picture
+	config.Commitments = o.store.Snapshot().Commitments // their file may be another one than at the start
 	stage, err := foretell.New(foretell.Input{Objects: objects, Offers: o.store.Catalogs(), Fleet: o.fleet,
-		Now: o.now(), MinSavingPercent: o.settings.MinSavingPercent, PriceTolerance: o.picture.PriceTolerance,
-		NodeOverheadPrice: o.picture.NodeOverheadPrice, MaxNodes: o.picture.MaxNodes,
-		MaxClaims: o.picture.MaxClaims, Commitments: o.store.Snapshot().Commitments})
+		Now: o.now(), Config: config, MinSaving: o.settings.MinSaving,
+		MinSavingPercent: o.settings.MinSavingPercent, SpotToSpot: o.settings.SpotToSpot})
 	if err != nil {
 		return fmt.Errorf("foretelling: %w", err)
 	}

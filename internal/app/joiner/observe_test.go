@@ -126,6 +126,62 @@ func (c counts) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
+// observer returns the observer of a process, which adds what it logs to told.
+func (s *stage) observer(told *[]string) *observer {
+	return &observer{
+		client: s.server, kinds: []client.Object{&karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{},
+			&corev1.Pod{}},
+		store: s.parts.standing.picture.(*world.Store), fleet: s.parts.standing.fleet.(*fleet.Fleet),
+		standing: s.parts.standing, settings: s.parts.standing.settings, metrics: s.parts.metrics.Own.Observed,
+		now: s.clock.Now, log: funcr.New(func(_, args string) { *told = append(*told, args) }, funcr.Options{}),
+	}
+}
+
+// K-26: where the cluster would come to rest goes by the settings of the process: nobody acts on the replicas of a
+// static pool whose gate is off, and minValues holds, or not. The nodes that would come have their price.
+func TestK26_RestGoesByTheSettings(t *testing.T) {
+	t.Parallel()
+	static := manifests()[:2]
+	two := int64(2)
+	static[1].(*karpenterv1.NodePool).Spec.Replicas = &two
+	many, choosy := 50, manifests()
+	template := &choosy[1].(*karpenterv1.NodePool).Spec.Template.Spec
+	template.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelTopologyZone,
+		Operator: corev1.NodeSelectorOpExists, MinValues: &many}}
+	for name, c := range map[string]struct {
+		objects []client.Object
+		picture world.Config
+		nodes   string
+	}{
+		"static":              {static, world.Config{}, `"nodes"=2 `},
+		"static, and off":     {static, world.Config{Off: world.Off{Static: true}}, `"nodes"=0 `},
+		"minValues":           {choosy, world.Config{}, `"nodes"=0 `},
+		"minValues, and less": {choosy, world.Config{RelaxMinValues: true}, `"nodes"=1 `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var objects []client.Object
+			for _, o := range c.objects {
+				objects = append(objects, o.DeepCopyObject().(client.Object))
+			}
+			s := newStage(t, objects...)
+			s.run(Pools, "default")
+			s.tell()
+			var told []string
+			o := s.observer(&told)
+			o.picture = c.picture
+			if err := o.rest(t.Context()); err != nil || len(told) != 1 || !strings.Contains(told[0], c.nodes) ||
+				!strings.Contains(told[0], `"atRest"=true`) {
+				t.Errorf("at rest: %q, error %v, want %s", told, err, c.nodes)
+			}
+			free := strings.Contains(strings.Join(told, ""), `"pricePerHour"=0 `)
+			if free != (c.nodes == `"nodes"=0 `) {
+				t.Errorf("at rest: %q, want the price of the nodes", told)
+			}
+		})
+	}
+}
+
 // K-26: a launch is reported once for its pods, and a removal once for as long as it stands. The state in which all of
 // it would end is shown.
 func TestK26_WhatWouldBeDoneIsToldOnce(t *testing.T) {
@@ -134,14 +190,7 @@ func TestK26_WhatWouldBeDoneIsToldOnce(t *testing.T) {
 	s.run(Pools, "default")
 	s.tell()
 	var told []string
-	picture := s.parts.standing.picture.(*world.Store)
-	o := &observer{
-		client: s.server, kinds: []client.Object{&karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{},
-			&corev1.Pod{}},
-		store: picture, fleet: s.parts.standing.fleet.(*fleet.Fleet), standing: s.parts.standing,
-		metrics: s.parts.metrics.Own.Observed,
-		now:     s.clock.Now, log: funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{}),
-	}
+	o := s.observer(&told)
 	says := func(what string, times int) {
 		t.Helper()
 		got := 0
