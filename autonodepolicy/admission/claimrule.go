@@ -42,8 +42,10 @@ const (
 	mostCostTogether = 10_000_000 / 3
 	// mostText is how long an expression may be, in bytes: parsers accept 100,000 code points.
 	mostText = 90_000
-	// mostTextTogether keeps the object well below the size limit of etcd.
+	// mostTextTogether and mostClassText keep the object well below the size limit of etcd. Node classes have a share
+	// of their own: their number is up to the users of the guest, who must not push out labels of the policy.
 	mostTextTogether = 700_000
+	mostClassText    = 200_000
 )
 
 // Protection returns the rule as an admission policy with its binding. For each label of the policy, a claim's
@@ -53,20 +55,23 @@ const (
 //
 // leftOut are the labels, sorted, that the rule lacks. Their expression would cost more than a third of the API
 // server's limit, is too long, or has more than policy.MaxValues exclusions: see [ReasonRuleTooLarge]. Protection
-// returns an error if the requirements fail policy.Check; then keep the last rule.
+// returns an error if the requirements fail policy.Check; then keep the last rule. For node classes that do not fit
+// see [ClaimRule.ClassesLeftOut].
 func (r ClaimRule) Protection() (protection Protection, leftOut []fold.Key, err error) {
 	if problems := policy.Check(policy.Policy{Requirements: r.Requirements}); len(problems) > 0 {
 		return Protection{}, nil, fmt.Errorf("rule for NodeClaims: %s", policy.Join(problems))
 	}
+	sets, judged, _ := r.classes()
 	protection = Config{Labels: r.Labels}.protection("NodeClaim-Policy", rule{
 		group: karpenterGroup, resources: []string{"nodeclaims"},
 		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
 		exempt: []admissionv1.MatchCondition{{
 			Name: "spec-is-written", Expression: "request.operation == 'CREATE' || object.spec != oldObject.spec",
 		}},
-		validations: []admissionv1.Validation{{Expression: r.classes(), Message: classMessage}},
+		validations: []admissionv1.Validation{{Expression: judged, Message: classMessage}},
 	})
 	spec := &protection.Policy.Spec
+	spec.Variables = sets
 	cost, text := 0, 0
 	for i, l := range limit.Of(r.Requirements) {
 		e := expression{Limit: l, entries: fmt.Sprintf("entries%d", i), set: fmt.Sprintf("values%d", i)}
@@ -96,8 +101,16 @@ const (
 		"their status says what the policy leaves."
 )
 
-// classes returns an expression that holds if the claim's node class is one of r.Classes or r.Kinds.
-func (r ClaimRule) classes() string {
+// ClassesLeftOut returns those of r.Classes, by kind and name, that the rule lacks since their names together are too
+// long: see [ReasonRuleTooLarge]. A claim that refers to one of them is refused.
+func (r ClaimRule) ClassesLeftOut() []policy.NodeClass {
+	_, _, leftOut := r.classes()
+	return leftOut
+}
+
+// classes returns an expression that holds if the claim's node class is one of r.Classes or r.Kinds, the variables
+// with their names that it needs, and the classes that do not fit.
+func (r ClaimRule) classes() (sets []admissionv1.Variable, expression string, leftOut []policy.NodeClass) {
 	byKind := map[policy.NodeClassKind][]string{}
 	for _, class := range r.Classes {
 		kind := policy.NodeClassKind{Group: class.Group, Kind: class.Kind}
@@ -110,37 +123,63 @@ func (r ClaimRule) classes() string {
 		return strings.Compare(a.Group+"/"+a.Kind, b.Group+"/"+b.Kind)
 	})
 	var terms []string
+	room := mostClassText
 	for _, kind := range kinds {
 		term := fmt.Sprintf("object.spec.nodeClassRef.group == %s && object.spec.nodeClassRef.kind == %s",
 			celString(kind.Group), celString(kind.Kind))
 		if names := byKind[kind]; names != nil {
 			slices.Sort(names)
-			term += " && object.spec.nodeClassRef.name in " + celSet(slices.Compact(names))
+			parts, rest := parted(slices.Compact(names), &room)
+			for _, name := range rest {
+				leftOut = append(leftOut, policy.NodeClass{Group: kind.Group, Kind: kind.Kind, Name: name})
+			}
+			if len(parts) == 0 {
+				continue
+			}
+			listed := make([]string, len(parts))
+			for i, part := range parts {
+				set := fmt.Sprintf("classes%d", len(sets))
+				sets = append(sets, admissionv1.Variable{Name: set, Expression: celSet(part)})
+				listed[i] = "object.spec.nodeClassRef.name in variables." + set
+			}
+			term += " && (" + strings.Join(listed, " || ") + ")"
 		}
 		terms = append(terms, "("+term+")")
 	}
 	if len(terms) == 0 {
-		return "false"
+		return nil, "false", leftOut
 	}
-	return "has(object.spec.nodeClassRef) && (" + strings.Join(terms, " || ") + ")"
+	return sets, "has(object.spec.nodeClassRef) && (" + strings.Join(terms, " || ") + ")", leftOut
+}
+
+// parted divides names into sets that each fit into an expression, as long as there is room, and returns the rest.
+func parted(names []string, room *int) (parts [][]string, rest []string) {
+	text := 0
+	for i, name := range names {
+		length := len(celSet([]string{name}))
+		if *room -= length; *room < 0 {
+			return parts, names[i:]
+		}
+		if text += length; len(parts) == 0 || text > mostText {
+			parts, text = append(parts, nil), length
+		}
+		parts[len(parts)-1] = append(parts[len(parts)-1], name)
+	}
+	return parts, nil
 }
 
 // expression writes a limit in the Common Expression Language. It means the same as limit.Limit.Allows.
 type expression struct {
 	limit.Limit
-	entries string // the variable with the claim's entries for any name of the label
+	entries string // the variable with the claim's entries for the label, by its current name
 	set     string // the variable with the limit's allowed or excluded values
 }
 
 // variables returns the variables of the expression. An API server evaluates each at most once, when it is needed.
 func (e expression) variables() []admissionv1.Variable {
-	match := "r.key == " + celString(e.Names[0])
-	if len(e.Names) > 1 {
-		match = "r.key in " + celList(e.Names)
-	}
 	list := []admissionv1.Variable{{
-		Name: e.entries, Expression: "has(object.spec.requirements) ? object.spec.requirements.filter(r, " + match +
-			") : []",
+		Name: e.entries, Expression: "has(object.spec.requirements) ? object.spec.requirements.filter(r, r.key == " +
+			celString(e.Names[0]) + ") : []",
 	}}
 	if values := slices.Concat(e.Values, e.Except); len(values) > 0 { // at most one is not empty
 		list = append(list, admissionv1.Variable{Name: e.set, Expression: celSet(values)})
@@ -166,7 +205,7 @@ func (e expression) judged() string {
 	if e.High != nil {
 		terms = append(terms, fmt.Sprintf("%s.exists(n, n <= %d)", high, *e.High))
 	}
-	terms = append(terms, fmt.Sprintf("%s.all(a, %s.all(b, a <= b))", low, high))
+	terms = append(terms, fmt.Sprintf("%s.all(a, %s.all(b, a <= b)) && %s.all(b, b >= 0)", low, high, high))
 	if len(e.Except) > 0 {
 		terms = append(terms, fmt.Sprintf(
 			"(%s.exists(r, r.operator in ['Gt', 'Gte', 'Lt', 'Lte']) || "+

@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/admission"
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
@@ -43,10 +44,24 @@ func ExampleClaimRule() {
 	}
 	// Output:
 	// true [] <nil>
+	// classes0 {'default': 0}
 	// entries0 has(object.spec.requirements) ? object.spec.requirements.filter(r, r.key == 'team') : []
 	// values0 {'blue': 0, 'red': 0}
-	// has(object.spec.nodeClassRef) && ((object.spec.nodeClassRef.group == 'karpenter.k8s.aws' && object.spec.nodeClassRef.kind == 'EC2NodeClass' && object.spec.nodeClassRef.name in {'default': 0}))
+	// has(object.spec.nodeClassRef) && ((object.spec.nodeClassRef.group == 'karpenter.k8s.aws' && object.spec.nodeClassRef.kind == 'EC2NodeClass' && (object.spec.nodeClassRef.name in variables.classes0)))
 	// (!has(object.metadata.labels) || ((!('team' in object.metadata.labels) || object.metadata.labels['team'] in variables.values0))) && !variables.entries0.exists(r, r.operator == 'DoesNotExist') && variables.entries0.size() == 1 && variables.entries0.exists(r, r.operator == 'In' && has(r.values) && r.values.all(v, v in variables.values0))
+}
+
+// Node classes with too long names together are left out, and named: NodeClaims that refer to them are refused.
+func ExampleClaimRule_ClassesLeftOut() {
+	rule := admission.ClaimRule{}
+	for i := range 1000 {
+		name := fmt.Sprintf("%03d-%s", i, strings.Repeat("long", 60))
+		rule.Classes = append(rule.Classes,
+			policy.NodeClass{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: name})
+	}
+	leftOut := rule.ClassesLeftOut()
+	fmt.Println(len(leftOut) > 0, leftOut[0].Name > rule.Classes[500].Name)
+	// Output: true true
 }
 
 // Labels whose expression would cost too much are left out, and named: then the guest is not wholly protected.

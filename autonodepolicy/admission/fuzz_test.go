@@ -30,10 +30,17 @@ func FuzzClaimRule(f *testing.F) {
 		if len(leftOut) > 0 {
 			t.Fatalf("left out %v", leftOut)
 		}
+		var expressions []string
+		for _, variable := range protection.Policy.Spec.Variables {
+			expressions = append(expressions, variable.Expression)
+		}
 		for _, validation := range protection.Policy.Spec.Validations {
-			if rest := outsideOfLiterals(validation.Expression); strings.Contains(rest, "true || ") ||
+			expressions = append(expressions, validation.Expression)
+		}
+		for _, expression := range expressions {
+			if rest := outsideOfLiterals(expression); strings.Contains(rest, "true || ") ||
 				strings.Count(rest, "(") != strings.Count(rest, ")") {
-				t.Fatalf("text got out of its literal: %s", validation.Expression)
+				t.Fatalf("text got out of its literal: %s", expression)
 			}
 		}
 		config := admission.Config{Operator: name, Operand: value, Strict: true}

@@ -90,10 +90,13 @@ func ExampleSet() {
 	// arch=amd64; team=red; false
 }
 
-// Labels have aliases. Karpenter takes them for the label in use now.
+// Labels have aliases. Karpenter takes most of them for the label in use now.
 func ExampleNames() {
 	fmt.Println(fold.Names("beta.kubernetes.io/arch"), fold.Canonical("beta.kubernetes.io/os"), fold.Names("team"))
-	// Output: [kubernetes.io/arch beta.kubernetes.io/arch] kubernetes.io/os [team]
+	fmt.Println(fold.ReadByKarpenter("topology.ebs.csi.aws.com/zone"), fold.ReadByKarpenter("topology.gke.io/zone"))
+	// Output:
+	// [kubernetes.io/arch beta.kubernetes.io/arch] kubernetes.io/os [team]
+	// true false
 }
 
 // A copy shares nothing with the entry.

@@ -91,6 +91,16 @@ func Canonical(label string) Key {
 	return Key(label)
 }
 
+// ReadByKarpenter reports whether Karpenter for AWS reads a label as what [Canonical] returns. To Karpenter the zone
+// names of other clouds' CSI drivers are labels of their own: an entry by such a name leaves the zone open.
+func ReadByKarpenter(label string) bool {
+	switch label {
+	case "topology.gke.io/zone", "topology.disk.csi.azure.com/zone", "topology.cinder.csi.openstack.org/zone":
+		return false
+	}
+	return true
+}
+
 // Names returns every name that [Canonical] takes for the label, the current name first.
 func Names(key Key) []string {
 	switch key = Canonical(string(key)); key {

@@ -168,6 +168,8 @@ func restricted(key string) string {
 		return "the name of a node is not known before it exists"
 	case key == capacityTypeLabel:
 		return ""
+	case !fold.ReadByKarpenter(key):
+		return "Karpenter does not read it as the zone; write " + zoneLabel
 	case prefixed && strings.HasSuffix(domain, karpenterGroup):
 		return "of the domain " + karpenterGroup + " only " + capacityTypeLabel + " may be required"
 	}

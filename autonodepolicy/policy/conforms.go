@@ -18,8 +18,8 @@ type Claim struct {
 // conforms. provided are the policy's requirements, which must pass [Check].
 //
 // Conforms judges a claim by its entries. For each label of the policy, the claim needs an entry that lists only
-// allowed values, or entries with the policy's exclusions and bounds or narrower ones. If the claim has the label
-// itself, its value must be allowed.
+// allowed values, or entries with the policy's exclusions and bounds or narrower ones, by the label's current name. If
+// the claim has the label itself, by any name, its value must be allowed.
 //
 // Claims that Karpenter makes from a pool merged by [MergeRequirements] conform. Among claims that others write, some
 // harmless ones are refused. A claim that conforms lies within the policy, with one exception: if it has bounds for a

@@ -32,7 +32,8 @@ var universe = []struct {
 }{
 	{[]string{instanceType, corev1.LabelInstanceType}, []string{"m5.large", "m5.xlarge", "c5.large", "r5.large"},
 		false},
-	{[]string{zone, "topology.ebs.csi.aws.com/zone"}, []string{"us-east-1a", "us-east-1b", "us-east-1-bos-1a"}, false},
+	{[]string{zone, "topology.ebs.csi.aws.com/zone", "topology.gke.io/zone"}, []string{"us-east-1a", "us-east-1b",
+		"us-east-1-bos-1a"}, false},
 	{[]string{cpus}, []string{"2", "4", "8", "16", "700"}, true},
 	{[]string{rank}, []string{"1", "2", "3", "300", "x"}, true},
 	{[]string{team}, []string{"red", "blue", "it's"}, false},
@@ -116,10 +117,12 @@ func joinersClaim(result merge.NodePoolResult) *karpenterv1.NodeClaim {
 
 // karpentersClaim returns the claim that Karpenter makes from a merged pool, according to its source. Karpenter holds
 // a label as a set of values, or as all but some values within bounds. When it writes bounds, it leaves out the values
-// that are also excluded (K1, K2). examples/karpenter-operator tests this with Karpenter itself.
+// that are also excluded (K1, K2). Names that it does not read are labels of their own to it.
+// examples/karpenter-operator tests this with Karpenter itself.
 func karpentersClaim(result merge.NodePoolResult) *karpenterv1.NodeClaim {
 	claim := joinersClaim(result)
-	claim.Spec.Requirements = nil
+	claim.Spec.Requirements = slices.DeleteFunc(slices.Clone(result.NodePool.Spec.Template.Spec.Requirements),
+		func(e merge.Requirement) bool { return fold.ReadByKarpenter(e.Key) })
 	for allowed := range result.Folded.All() {
 		claim.Spec.Requirements = append(claim.Spec.Requirements, asKarpenter(allowed.Key(), result.NodePool)...)
 	}
@@ -137,10 +140,13 @@ func asKarpenter(key fold.Key, pool *karpenterv1.NodePool) []merge.Requirement {
 	own = append(own, merge.Requirement{Key: karpenterv1.NodePoolLabelKey, Operator: "In",
 		Values: []string{pool.Name}},
 		merge.Requirement{Key: "karpenter.k8s.aws/ec2nodeclass", Operator: "In", Values: []string{"default"}})
+	own = slices.DeleteFunc(own, func(e merge.Requirement) bool {
+		return fold.Canonical(e.Key) != key || !fold.ReadByKarpenter(e.Key)
+	})
+	if len(own) == 0 {
+		return nil
+	}
 	for _, e := range own {
-		if fold.Canonical(e.Key) != key {
-			continue
-		}
 		switch e.Operator {
 		case "In":
 			finite = true

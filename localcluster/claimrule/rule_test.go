@@ -84,6 +84,9 @@ func outside(t *testing.T, rule rule, provided []fold.Requirement, claim *karpen
 			ways = append(ways,
 				[]merge.Requirement{{Key: key, Operator: "In", Values: append([]string{"elsewhere"}, values...)}},
 				[]merge.Requirement{{Key: key, Operator: "Exists"}})
+			for _, alias := range fold.Names(allowed.Key())[1:] { // the provider's Karpenter may not read it
+				ways = append(ways, []merge.Requirement{{Key: alias, Operator: "In", Values: values}})
+			}
 		}
 		if !allowed.AllowsAbsent() {
 			ways = append(ways, []merge.Requirement{{Key: key, Operator: "DoesNotExist"}})
@@ -156,7 +159,9 @@ func TestTheExpressionIsTheRule(t *testing.T) {
 
 // wider returns a label for which a claim asks for more than the policy allows, or "".
 func wider(provided []fold.Requirement, claim *karpenterv1.NodeClaim) fold.Key {
-	asked := merge.FromAPI(claim.Spec.Requirements)
+	asked := slices.DeleteFunc(merge.FromAPI(claim.Spec.Requirements), func(r fold.Requirement) bool {
+		return !fold.ReadByKarpenter(r.Key)
+	})
 	all, _, _ := fold.Of(asked)
 	set, _, _ := fold.Of(provided)
 	for allowed := range set.All() {
@@ -271,6 +276,50 @@ func TestTheLargestPolicy(t *testing.T) {
 	if !v.allowed() || v.cost > 10_000_000/3 || size > 1_000_000 || len(leftOut) == 0 || len(leftOut) > 90 {
 		t.Errorf("%v %v, cost %d, %d bytes, left out %v", v.refused, v.failed, v.cost, size, leftOut)
 	}
+}
+
+// the guest's users cannot make the rule too large for an API server by their node classes, however many they
+// have and however long their names are. What does not fit is named, and refused.
+func TestTheLargestNumberOfNodeClasses(t *testing.T) {
+	t.Parallel()
+	var provided []fold.Requirement
+	for i := range merge.MaxRequirements {
+		provided = append(provided, fold.Requirement{Key: fmt.Sprintf("example.com/label-%d", i), Operator: fold.In,
+			Values: names(1000)})
+	}
+	labels := -1 // left out
+	for _, count := range []int{390, 3000} {
+		rule := admission.ClaimRule{Requirements: provided}
+		for i := range count {
+			class := defaultClass
+			class.Name = fmt.Sprintf("%04d-%s", i, strings.Repeat("x", 248))
+			rule.Classes = append(rule.Classes, class)
+		}
+		protection, leftOut, err := rule.Protection()
+		if err != nil || labels >= 0 && len(leftOut) != labels {
+			t.Fatalf("%d classes: %v, %d labels are left out, with fewer classes %d", count, err, len(leftOut), labels)
+		}
+		labels = len(leftOut)
+		without := rule.ClassesLeftOut()
+		if size := protection.Policy.Size(); size > 1_000_000 || (len(without) > 0) != (count > 1000) {
+			t.Errorf("%d classes: %d bytes, %d classes are left out", count, size, len(without))
+		}
+		compiled, claim := compile(t, protection), largeClaim(0)
+		for i, class := range []policy.NodeClass{rule.Classes[0], rule.Classes[count-len(without)-1],
+			rule.Classes[count-1], {Group: defaultClass.Group, Kind: defaultClass.Kind, Name: "rogue"}} {
+			claim.Spec.NodeClassRef.Name = class.Name
+			v := compiled.judge(t, claim)
+			fits := i < 2 || i == 2 && len(without) == 0
+			if len(v.failed) > 0 || slices.Contains(v.refused, classMessage(protection)) == fits {
+				t.Errorf("%d classes: the claim of the %d. is refused: %v %v", count, i, v.refused, v.failed)
+			}
+		}
+	}
+}
+
+// classMessage is what is said of a claim with another node class.
+func classMessage(protection admission.Protection) string {
+	return protection.Policy.Spec.Validations[0].Message
 }
 
 func names(count int) []string {

@@ -16,8 +16,10 @@ import (
 // Limit is what a policy asks of a claim for one label.
 type Limit struct {
 	Key fold.Key
-	// Names are all names of the label. Labels with more than one name are well known: no instance type fits a
-	// contradiction of such a label (K2).
+	// Names are all names of the label, the current one first. The claim's labels count by each of them, its entries
+	// by the current one only: that is how Karpenter and Joiner write claims, and it depends on the provider which
+	// other names Karpenter reads. Entries by a name that it reads narrow further, others do nothing. Labels with more
+	// than one name are well known: no instance type fits a contradiction of such a label (K2).
 	Names []string
 	// Finite says that Values are all that is allowed.
 	Finite bool
@@ -132,7 +134,7 @@ func (l Limit) Allows(entries []fold.Requirement, labels map[string]string) bool
 		}
 	}
 	own := slices.DeleteFunc(slices.Clone(entries), func(r fold.Requirement) bool {
-		return !slices.Contains(l.Names, r.Key)
+		return r.Key != l.Names[0]
 	})
 	has := func(operators ...fold.Operator) bool {
 		return slices.ContainsFunc(own, func(r fold.Requirement) bool {
@@ -185,7 +187,7 @@ func (l Limit) withinBounds(own []fold.Requirement) bool {
 		}
 	}
 	return (l.Low == nil || low != nil && *low >= *l.Low) && (l.High == nil || high != nil && *high <= *l.High) &&
-		(low == nil || high == nil || *low <= *high)
+		(low == nil || high == nil || *low <= *high) && (high == nil || *high >= 0)
 }
 
 // excludedBy reports whether the entries exclude all that the limit excludes.

@@ -43,7 +43,7 @@ func (d operatorDeps) claimRule() kube.Controller {
 		Guest: d.guest, Board: d.board, AnyOf: d.unwrapped, Wake: func(ctx context.Context) {
 			d.policyChanged(ctx, true)
 		},
-		Events: d.events, Metrics: d.metrics, Log: d.log.WithName(ClaimRule),
+		Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(ClaimRule),
 	}
 	watches := []kube.Watch{
 		{Object: &admissionv1.ValidatingAdmissionPolicy{}, Requests: ownRule},

@@ -35,6 +35,7 @@ const (
 	HandOver     = "handover"
 	Dismantling  = "dismantling"
 	Conformance  = "conformance"
+	Sight        = "sight"
 )
 
 const (
@@ -103,7 +104,8 @@ func (d operatorDeps) byOthers(product string) bool {
 
 // kinds returns the wrappers of the platforms, also those that another operator writes. Pools come first, since every
 // platform has them (G25).
-func (c Config) kinds(management operator.ManagementClient, board *operator.Board) ([]operator.Kind, error) {
+func (c Config) kinds(management operator.ManagementClient, board *operator.Board,
+	now func() time.Time) ([]operator.Kind, error) {
 	owning, err := operator.NewOwning(c.Own)
 	if err != nil {
 		return nil, err
@@ -121,7 +123,7 @@ func (c Config) kinds(management operator.ManagementClient, board *operator.Boar
 	}
 	bootstrap := operator.BootstrapFromFile(c.UserDataFile, c.AMIs, os.ReadFile)
 	if c.UserDataSecrets {
-		bootstrap = operator.BootstrapFromSecrets(management)
+		bootstrap = operator.BootstrapFromSecrets(management, now)
 	}
 	aws := operator.AWSConfig{
 		Infra: merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile,
@@ -205,7 +207,7 @@ func (d operatorDeps) controllers() []kube.Controller {
 		controllers = append(controllers, d.lasting()...)
 	}
 	for i, c := range controllers {
-		if d.hosted && c.Name != PolicyStatus {
+		if d.hosted && c.Name != PolicyStatus && c.Name != Sight {
 			controllers[i].Reconciler = pausing{c.Reconciler, d.board, d.now}
 		}
 		controllers[i].Reconciler = serve.NewCalm(controllers[i].Reconciler)
@@ -246,7 +248,7 @@ func (d operatorDeps) lasting() (controllers []kube.Controller) {
 	if d.bootstrapper != "" {
 		controllers = append(controllers, d.approval())
 	}
-	controllers = append(controllers, d.conformance())
+	controllers = append(controllers, d.conformance(), d.sight())
 	if d.hosted && d.owning.Has(operator.PartNodePools) {
 		dismantling := operator.TeardownConfig{Guest: d.guest, Kinds: d.kinds, Board: d.board,
 			Log: d.log.WithName(Dismantling)}

@@ -33,7 +33,7 @@ func TestPlatformsDecideWhichWrappersThereAre(t *testing.T) {
 		if err := config.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		kinds, err := config.kinds(operator.ManagementClient{}, operator.NewBoard())
+		kinds, err := config.kinds(operator.ManagementClient{}, operator.NewBoard(), time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestA30_WhatIsNotOwnedHasNoController(t *testing.T) {
 	if err := config.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	all, err := config.kinds(operator.ManagementClient{}, operator.NewBoard())
+	all, err := config.kinds(operator.ManagementClient{}, operator.NewBoard(), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestA30_WhatIsNotOwnedHasNoController(t *testing.T) {
 	for _, controller := range deps.controllers() {
 		names = append(names, controller.Name)
 	}
-	const want = "protection autonodepolicy OpenshiftNodePool nodeclaimrule conformance"
+	const want = "protection autonodepolicy OpenshiftNodePool nodeclaimrule conformance sight"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("the controllers are %s, want %s", got, want)
 	}
@@ -103,7 +103,8 @@ func TestA30_WhatIsWrittenIsDivided(t *testing.T) {
 }
 
 // what the HostedControlPlane says needs no flag. Its pause pauses every controller but that of the policy's
-// status. A controller deletes the pools together with the cluster.
+// status, and the one that asks what may be read in the guest. A controller deletes the pools together with the
+// cluster.
 func TestA32_TheHostedControlPlaneTakesNoFlags(t *testing.T) {
 	t.Parallel()
 	config := DefaultConfig()
@@ -113,7 +114,7 @@ func TestA32_TheHostedControlPlaneTakesNoFlags(t *testing.T) {
 	}
 	board := operator.NewBoard()
 	board.SetHosted(operator.HostedReading{Asked: true}) // not answered: paused
-	kinds, err := config.kinds(operator.ManagementClient{}, board)
+	kinds, err := config.kinds(operator.ManagementClient{}, board, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestA32_TheHostedControlPlaneTakesNoFlags(t *testing.T) {
 	for _, controller := range (operatorDeps{kinds: kinds, aws: true, hosted: true, board: board,
 		now: time.Now}).controllers() {
 		dismantles = dismantles || controller.Name == Dismantling
-		if controller.Name == PolicyStatus { // it reads a guest that is not there
+		if controller.Name == PolicyStatus || controller.Name == Sight { // they read a guest that is not there
 			continue
 		}
 		if result, err := controller.Reconciler.Reconcile(t.Context(), reconcile.Request{}); err != nil ||

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -48,6 +49,22 @@ func (d operatorDeps) conformance() kube.Controller {
 		}
 	}
 	return controller
+}
+
+// sight returns the controller that finds out whether the operator may still read what it watches.
+func (d operatorDeps) sight() kube.Controller {
+	kinds := map[string]client.ObjectList{
+		"ValidatingAdmissionPolicy":        &admissionv1.ValidatingAdmissionPolicyList{},
+		"ValidatingAdmissionPolicyBinding": &admissionv1.ValidatingAdmissionPolicyBindingList{},
+		conformance.NodeClaim:              &karpenterv1.NodeClaimList{}, conformance.Node: &corev1.NodeList{},
+	}
+	for _, kind := range slices.Concat(d.kinds, d.others) {
+		kinds[kind.Wrapper], kinds[kind.Product] = kind.NewWrapperList(), kind.NewProductList()
+	}
+	return kube.Controller{Name: Sight, Workers: 1, Start: true,
+		Reconciler: operator.NewSightController(operator.SightConfig{
+			Live: d.live, Kinds: kinds, Board: d.board, Now: d.now,
+		})}
 }
 
 // judgedAnew wakes for changes that may change whether an object conforms to the policy, not for heartbeats.

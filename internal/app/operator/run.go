@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -30,11 +31,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // Run runs the operator of AutoNodePolicy until ctx ends, or until a teardown or a release is done; then it returns
 // nil. Errors before the start are for people, one line each.
 func Run(ctx context.Context, config Config, log logr.Logger) error {
+	if err := limitMemory(os.LookupEnv); err != nil {
+		return err
+	}
 	servers, err := serve.OpenAddresses(config.MetricsBindAddress, config.HealthProbeBindAddress)
 	if err != nil {
 		return err
@@ -92,12 +97,16 @@ func newGuestManager(ctx context.Context, config Config, log logr.Logger) (manag
 	stop := serve.StopWithin
 	return manager.New(bounded(config.Guest, config), manager.Options{
 		Scheme: scheme, Logger: serve.Quiet(ctx, log),
-		Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields(),
-			ReaderFailOnMissingInformer: true},
+		Cache:                   guestCache(),
 		Metrics:                 metricsserver.Options{BindAddress: "0"}, // serve.go does
 		HealthProbeBindAddress:  "0",
 		GracefulShutdownTimeout: &stop,
 	})
+}
+
+// guestCache says what the cache of the guest keeps. Nodes without their images are a fraction of themselves.
+func guestCache() cache.Options {
+	return cache.Options{DefaultTransform: translate.Spare, ReaderFailOnMissingInformer: true}
 }
 
 // operatorProcess holds the parts of a running operator that are needed after assembly.
@@ -187,7 +196,7 @@ func (d *operatorDeps) divide(config Config) (err error) {
 	if d.owning, err = operator.NewOwning(config.Own); err != nil {
 		return err
 	}
-	kinds, err := config.kinds(d.management, d.board)
+	kinds, err := config.kinds(d.management, d.board, d.now)
 	if err != nil {
 		return err
 	}

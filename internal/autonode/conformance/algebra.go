@@ -11,19 +11,24 @@ import (
 )
 
 // folded returns what entries and labels together allow (K1). An entry that cannot be parsed allows nothing for its
-// label.
+// label. A name that Karpenter does not read says nothing.
 func folded(entries []karpenterv1.NodeSelectorRequirementWithMinValues, labels map[string]string) fold.Set {
-	read := make([]fold.Requirement, len(entries))
-	for i, e := range entries {
-		read[i] = fold.Requirement{Key: e.Key, Operator: fold.Operator(e.Operator), Values: e.Values}
+	read := make([]fold.Requirement, 0, len(entries))
+	for _, e := range entries {
+		entry := fold.Requirement{Key: e.Key, Operator: fold.Operator(e.Operator), Values: e.Values}
 		if e.Operator == corev1.NodeSelectorOpExists || e.Operator == corev1.NodeSelectorOpDoesNotExist {
-			read[i].Values = nil // Karpenter ignores them (K4)
+			entry.Values = nil // Karpenter ignores them (K4)
+		}
+		if fold.ReadByKarpenter(e.Key) {
+			read = append(read, entry)
 		}
 	}
 	set, _, _ := fold.Of(read) // an invalid entry allows nothing for its label
 	fixed := make([]fold.Allowed, 0, len(labels))
 	for label, value := range labels {
-		fixed = append(fixed, fold.OneOf(fold.Canonical(label), value))
+		if fold.ReadByKarpenter(label) {
+			fixed = append(fixed, fold.OneOf(fold.Canonical(label), value))
+		}
 	}
 	return set.And(fold.NewSet(fixed...))
 }
@@ -38,7 +43,7 @@ func label(labels map[string]string, key fold.Key) (string, bool) {
 	}
 	var aliases []string
 	for name := range labels {
-		if fold.Canonical(name) == key {
+		if fold.Canonical(name) == key && fold.ReadByKarpenter(name) {
 			aliases = append(aliases, name)
 		}
 	}
@@ -67,7 +72,7 @@ func closed(set fold.Set) bool {
 func leastOf(entries []karpenterv1.NodeSelectorRequirementWithMinValues) map[fold.Key]int {
 	least := map[fold.Key]int{}
 	for _, entry := range entries {
-		if entry.MinValues != nil {
+		if entry.MinValues != nil && fold.ReadByKarpenter(entry.Key) {
 			key := fold.Canonical(entry.Key)
 			least[key] = max(least[key], *entry.MinValues)
 		}

@@ -48,6 +48,9 @@ func poolWays() []way {
 			by, field},
 		{"an exclusion taken out", entries(func(l []entry) []entry { return slices.Delete(l, 1, 2) }), "NodePool p",
 			wrong, by, field},
+		{"a zone by a name that Karpenter does not read, in a pool", entries(func(l []entry) []entry {
+			return append(slices.Delete(l, 1, 2), in(gkeZone, "z1"))
+		}), "NodePool p", wrong, by, field},
 		{"the user's entries only", entries(func(l []entry) []entry { return l[3:] }), "NodePool p", wrong, by, field},
 		{"no entries", entries(func([]entry) []entry { return nil }), "NodePool p", wrong, by, field},
 		{"a value too many",
@@ -190,6 +193,15 @@ func machineWays() []way {
 		{"silent about a label that the policy restricts", func(w world) {
 			w.claim.Spec.Requirements = w.claim.Spec.Requirements[1:]
 			delete(w.claim.Labels, instanceType)
+		}, "NodeClaim k", wrong, hand, "spec.requirements"},
+		{"a zone by a name that Karpenter does not read", func(w world) {
+			for _, l := range [][]entry{w.Policy.Spec.NodePoolDefaults.Requirements,
+				w.pool.Spec.Template.Spec.Requirements} {
+				l[1] = in(zone, "z1", "z2")
+			}
+			w.claim.Spec.Requirements[1] = in(gkeZone, "z1")
+			delete(w.claim.Labels, zone)
+			w.claim.Labels[gkeZone] = "z1"
 		}, "NodeClaim k", wrong, hand, "spec.requirements"},
 		{"an excluded zone", func(w world) { w.claim.Spec.Requirements[1] = in(zone, "z9") }, "NodeClaim k", wrong,
 			hand, "spec.requirements"},

@@ -17,6 +17,7 @@ import (
 const (
 	instanceType = corev1.LabelInstanceTypeStable
 	zone         = corev1.LabelTopologyZone
+	gkeZone      = "topology.gke.io/zone"
 	arch         = corev1.LabelArchStable
 	team         = "example.com/team"
 	gpus         = "karpenter.k8s.aws/instance-gpu-count"

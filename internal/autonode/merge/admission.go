@@ -57,12 +57,20 @@ const (
 const ruleNote = "joiner-operator writes this rule anew with each generation of the policy. If it is of another one, " +
 	"the operator does not run or is older than the rule: run one that knows it, or delete the binding %s and then this policy."
 
+// LeftOut is what the rule for NodeClaims has no room for.
+type LeftOut struct {
+	// Labels are those of the policy that the rule lacks; see [admission.ClaimRule.Protection].
+	Labels []string
+	// Classes are the node classes that no NodeClaim may refer to; see [admission.ClaimRule.ClassesLeftOut].
+	Classes []string
+}
+
 // ClaimRule returns the rule of a policy, nil for none, for NodeClaims, with the operator's label. NodeClaims
 // may refer to the EC2NodeClasses with these names, and to any node class of the kinds in anyOf. See
-// [admission.ClaimRule.Protection] for leftOut and the error. An annotation and the messages of refusals state the
-// generation of the policy.
+// [admission.ClaimRule.Protection] for the error. An annotation and the messages of refusals state the generation of
+// the policy.
 func ClaimRule(of *hypershiftv1beta1.AutoNodePolicy, classes []string,
-	anyOf []schema.GroupKind) (rule Protection, leftOut []string, err error) {
+	anyOf []schema.GroupKind) (rule Protection, leftOut LeftOut, err error) {
 	wanted := admission.ClaimRule{Labels: labelled(AdmissionConfig{}).Labels}
 	if provided := Policy(of); provided != nil {
 		wanted.Requirements = provided.Requirements
@@ -76,7 +84,10 @@ func ClaimRule(of *hypershiftv1beta1.AutoNodePolicy, classes []string,
 	}
 	rule, keys, err := wanted.Protection()
 	for _, key := range keys {
-		leftOut = append(leftOut, string(key))
+		leftOut.Labels = append(leftOut.Labels, string(key))
+	}
+	for _, class := range wanted.ClassesLeftOut() {
+		leftOut.Classes = append(leftOut.Classes, class.Name)
 	}
 	generation, told := "none", "there is no AutoNodePolicy"
 	if of != nil {

@@ -16,6 +16,7 @@ type Board struct {
 	began     time.Time // when the admission policies were looked at first
 	missing   []string  // admission policies and bindings not in force at the moment
 	lacking   []string  // the same, of those that others write
+	blind     []string  // kinds of the guest that the operator may not read
 	hosted    HostedReading
 	steps     int // steps under way that may write in the guest, with a HostedControlPlane to ask
 	verdicts  map[verdictKey]Verdict
@@ -95,6 +96,24 @@ func (b *Board) missingOfOthers() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.lacking
+}
+
+// setBlind stores which kinds of the guest the operator may not read, and notifies the listener if that is news.
+func (b *Board) setBlind(kinds []string) {
+	b.mu.Lock()
+	news, tell := !slices.Equal(b.blind, kinds), b.tell
+	b.blind = kinds
+	b.mu.Unlock()
+	if news && tell != nil {
+		tell(policyKind, "")
+	}
+}
+
+// blindTo returns what setBlind stored.
+func (b *Board) blindTo() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.blind
 }
 
 // start returns when this process began to look at the guest; zero before that.

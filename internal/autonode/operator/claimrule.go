@@ -1,12 +1,15 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,16 +31,23 @@ type ClaimRuleConfig struct {
 	Wake    func(context.Context) // all who depend on the policy, once the rule covers it
 	Events  event.Recorder
 	Metrics Metrics
+	Now     func() time.Time
 	Log     logr.Logger
 }
+
+// ruleWithin is how long writing the rule may fail with a status that may pass by itself, before the policy is
+// followed without it. The guest's admin can make such failures last, for example by a limit on the operator's
+// requests. A restart of an API server is shorter.
+const ruleWithin = 30 * time.Second
 
 // ClaimRuleController maintains the rule that NodeClaims lie within the policy and refer to managed node classes
 // . It writes the rule before anything else follows a new generation of the policy, and before a new node class:
 // see [Board.Reading] and [AfterRule]. It runs one step at the start, and whenever the policy, a node class or the
 // rule changes.
 type ClaimRuleController struct {
-	config ClaimRuleConfig
-	writer *ProtectionController
+	config  ClaimRuleConfig
+	writer  *ProtectionController
+	failing time.Time // since when the rule could not be written; zero if it could
 }
 
 // NewClaimRuleController returns the controller. From then on, [Board.Reading] returns a reading only once the rule
@@ -86,9 +96,7 @@ func (c *ClaimRuleController) Reconcile(ctx context.Context, _ reconcile.Request
 		restored := before != nil && before.same(decided, classes)
 		changed, err := c.writer.ensure(ctx, object)
 		if err != nil {
-			news := board.setRuleMissing(kindOf(object) + " " + object.GetName())
-			// A missing right must not keep a policy from the pools.
-			if news = refused(kindOf(object), err) != nil && board.cover(reading) || news; news {
+			if c.failed(reading, object, err) {
 				c.config.Wake(ctx)
 			}
 			return reconcile.Result{}, err
@@ -97,15 +105,33 @@ func (c *ClaimRuleController) Reconcile(ctx context.Context, _ reconcile.Request
 			c.writer.report(object)
 		}
 	}
-	news := !slices.Equal(board.RuleLeftOut(), leftOut)
+	c.failing = time.Time{}
+	lacked := board.RuleLeftOut()
+	news := !slices.Equal(lacked.Labels, leftOut.Labels) || !slices.Equal(lacked.Classes, leftOut.Classes)
 	board.wroteRule(writtenRule{reading: decided, classes: classes, leftOut: leftOut})
 	news = board.setRuleMissing() || news
 	if board.cover(reading) || news {
 		c.config.Log.Info("the rule for NodeClaims is there; it leaves out what it would be too large with", "labels",
-			leftOut)
+			leftOut.Labels)
 		c.config.Wake(ctx)
 	}
 	return reconcile.Result{}, nil
+}
+
+// failed notes that a part of the rule could not be written, and reports whether that is news. A missing right must
+// not keep a policy from the pools, and neither must a failure that lasts.
+func (c *ClaimRuleController) failed(reading Reading, object client.Object, err error) (news bool) {
+	now := c.config.Now()
+	if c.failing.IsZero() {
+		c.failing = now
+	}
+	// the reason only: the text may be of the guest (G28)
+	reason := cmp.Or(string(apierrors.ReasonForError(err)), "no answer")
+	news = c.config.Board.setRuleMissing(fmt.Sprintf("%s %s (%s)", kindOf(object), object.GetName(), reason))
+	if refused(kindOf(object), err) != nil || now.Sub(c.failing) >= ruleWithin {
+		return c.config.Board.cover(reading) || news
+	}
+	return news
 }
 
 // classes returns the names, sorted, of the node classes that have a wrapper.

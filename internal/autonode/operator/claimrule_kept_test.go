@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 )
 
@@ -71,7 +74,7 @@ func TestA04_TheRuleWhereThereAreNoWrappersOfClasses(t *testing.T) {
 	c := operator.NewClaimRuleController(operator.ClaimRuleConfig{
 		Guest: operator.GuestClient{Client: s.guest}, Board: s.board,
 		AnyOf: []schema.GroupKind{{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"}},
-		Wake:  func(context.Context) {}, Events: s.tape, Metrics: s.metrics, Log: logr.Discard(),
+		Wake:  func(context.Context) {}, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 	})
 	s.read()
 	if s.step(c, ""); !speaksOf(s.rule(), "KWOKNodeClass") || speaksOf(s.rule(), "'default'") {
@@ -132,4 +135,51 @@ func TestA04_TheOrderOfTheCacheHidesNoRepair(t *testing.T) {
 	if s.step(c, ""); s.rule() == nil || s.restored() != 1 {
 		t.Errorf("%d events tell of the repair, want one", s.restored())
 	}
+}
+
+// a rule that cannot be written for long does not hold a policy back, whatever the status of the failure. Until
+// then the new generation says what it waits for.
+func TestA04_ARuleThatFailsForLongDoesNotHoldThePolicyBack(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{wrapper("web"), class("default")}, policyOf(1, in(zoneLabel, "a")))
+	woken, busy := 0, false
+	c := s.ruler(interceptor.NewClient(s.guest, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			if busy {
+				return apierrors.NewTooManyRequests("a tenant's limit", 1)
+			}
+			return c.Update(ctx, o, options...)
+		},
+	}), &woken)
+	s.read()
+	follow := func() { s.step(c, ""); s.step(s.classes, "default"); s.step(s.pools, "web") }
+	follow()
+	s.policySays(metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)
+	busy = true
+	s.must(s.management.Delete(t.Context(), policyOf(1)))
+	s.must(s.management.Create(t.Context(), policyOf(2, in(zoneLabel, "b"))))
+	s.read()
+	for _, test := range []struct {
+		after   time.Duration
+		follows bool
+		woken   int
+	}{{0, false, 2}, {29 * time.Second, false, 2}, {time.Second, true, 3}} {
+		s.clock.Advance(test.after)
+		if _, err := c.Reconcile(t.Context(), request("")); err == nil || woken != test.woken {
+			t.Errorf("error %v, woken %d times, want an error and %d", err, woken, test.woken)
+		}
+		if got := s.board.Reading().Policy.Generation == 2; got != test.follows {
+			t.Errorf("after %s: the policy counts: %t", test.after, got)
+		}
+		s.policySays(metav1.ConditionUnknown, hypershiftv1beta1.ReasonProgressing)
+		said := s.policyCondition(hypershiftv1beta1.ConditionTypeProtected)
+		if said.ObservedGeneration != 2 || said.Reason != hypershiftv1beta1.ReasonProtectionMissing ||
+			said.Message != "these could not be written in the hosted cluster: ValidatingAdmissionPolicy "+
+				operator.ClaimRule().Policy.Name+" (TooManyRequests)" {
+			t.Errorf("the policy says %+v", said)
+		}
+	}
+	busy = false
+	follow()
+	s.policySays(metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)
 }

@@ -31,7 +31,8 @@ func (s *scene) ruler(server client.Client, woken *int) *operator.ClaimRuleContr
 	return operator.NewClaimRuleController(operator.ClaimRuleConfig{
 		Guest: operator.GuestClient{Client: server}, Board: s.board, Class: s.kinds[1],
 		AnyOf: []schema.GroupKind{{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"}},
-		Wake:  func(context.Context) { *woken++ }, Events: s.tape, Metrics: s.metrics, Log: logr.Discard(),
+		Wake:  func(context.Context) { *woken++ }, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now,
+		Log: logr.Discard(),
 	})
 }
 
@@ -300,7 +301,7 @@ func TestA04_WhatIsTooLargeForTheRuleIsTold(t *testing.T) {
 	c := s.ruler(s.guest, &woken)
 	s.read()
 	s.step(c, "")
-	if got := s.board.RuleLeftOut(); len(got) != 1 || got[0] != "example.com/many" {
+	if got := s.board.RuleLeftOut().Labels; len(got) != 1 || got[0] != "example.com/many" {
 		t.Errorf("left out %v", got)
 	}
 	s.board.Protect()
@@ -312,7 +313,7 @@ func TestA04_WhatIsTooLargeForTheRuleIsTold(t *testing.T) {
 	if rule := s.rule(); speaksOf(rule, "example.com/many") || !speaksOf(rule, "topology.kubernetes.io/zone") {
 		t.Error("the rule should have the zone only")
 	}
-	if _, leftOut, err := merge.ClaimRule(policyOf(1), nil, nil); err != nil || len(leftOut) > 0 {
+	if _, leftOut, err := merge.ClaimRule(policyOf(1), nil, nil); err != nil || len(leftOut.Labels) > 0 {
 		t.Errorf("%v %v", leftOut, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,7 +95,7 @@ func TestWhatTheManagementClusterIsAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	watch.Stop()
-	boot, err := operator.BootstrapFromSecrets(management)(t.Context(), "big")
+	boot, err := operator.BootstrapFromSecrets(management, time.Now)(t.Context(), "big", "")
 	if err != nil || boot == nil || boot.UserData != "boot" {
 		t.Errorf("nodes start with %v, error %v", boot, err)
 	}
@@ -131,8 +132,8 @@ func TestNoFailureOfTheManagementClusterIsSwallowed(t *testing.T) {
 		!strings.Contains(err.Error(), "AutoNodePolicy hcp-a/default") {
 		t.Errorf("policy %v, error %v", policy, err)
 	}
-	if boot, err := operator.BootstrapFromSecrets(refusing)(t.Context(), "big"); !errors.Is(err, errForbidden) ||
-		boot != nil {
+	look := operator.BootstrapFromSecrets(refusing, time.Now)
+	if boot, err := look(t.Context(), "big", ""); !errors.Is(err, errForbidden) || boot != nil {
 		t.Errorf("nodes start with %v, error %v", boot, err)
 	}
 }
@@ -152,7 +153,7 @@ func TestBootstrapComesFromAFile(t *testing.T) {
 			return []byte("boot of " +
 				path), c.failure
 		})
-		found, err := look(t.Context(), "any")
+		found, err := look(t.Context(), "any", "")
 		if !errors.Is(err, c.told) || (err == nil) != (c.told == nil) || (found != nil) != c.found {
 			t.Fatalf("%s: found %v, error %v", name, found, err)
 		}

@@ -184,11 +184,7 @@ func (c *ConformanceController) memory(ctx context.Context) (conformance.Memory,
 
 // gather reads all objects: from the cache, and every liveEvery from the API server itself.
 func (c *ConformanceController) gather(ctx context.Context, now time.Time) (conformance.Objects, error) {
-	var reader client.Reader = c.config.Guest
 	live := now.Sub(c.live) >= liveEvery
-	if live {
-		reader = c.config.Live
-	}
 	var (
 		pools   karpenterv1.NodePoolList
 		classes karpenterawsv1.EC2NodeClassList
@@ -206,7 +202,11 @@ func (c *ConformanceController) gather(ctx context.Context, now time.Time) (conf
 		if list == nil {
 			continue
 		}
-		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		read := func() error { return c.config.Guest.List(ctx, list, client.UnsafeDisableDeepCopy) }
+		if live {
+			read = func() error { return inPages(ctx, c.config.Live, list) }
+		}
+		if err := read(); err != nil {
 			return conformance.Objects{}, fmt.Errorf("listing %ss: %w", kind, err)
 		}
 	}
@@ -215,6 +215,36 @@ func (c *ConformanceController) gather(ctx context.Context, now time.Time) (conf
 	}
 	return conformance.Objects{Pools: pools.Items, Classes: classes.Items, Claims: claims.Items, Nodes: nodes.Items},
 		nil
+}
+
+// pageSize is how many objects to ask an API server for at once.
+const pageSize = 500
+
+// inPages lists all objects of a kind from an API server. It keeps what the look is about, as the cache does: with
+// their images, the nodes of a large cluster need more memory than the process has.
+func inPages(ctx context.Context, server client.Reader, list client.ObjectList) error {
+	var all []runtime.Object
+	next := ""
+	for {
+		page := list.DeepCopyObject().(client.ObjectList) // still empty
+		if err := server.List(ctx, page, client.Limit(pageSize), client.Continue(next)); err != nil {
+			return err
+		}
+		items, err := meta.ExtractList(page)
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			item.(client.Object).SetManagedFields(nil)
+			if node, is := item.(*corev1.Node); is {
+				node.Status.Images = nil
+			}
+		}
+		all = append(all, items...)
+		if next = page.GetContinue(); next == "" {
+			return meta.SetList(list, all)
+		}
+	}
 }
 
 // tell writes an event about each object that does not conform, at most every toldEvery.
@@ -277,5 +307,8 @@ func named[T any, P interface {
 // addConforming adds what was found to the conditions of the policy, next to Ready.
 func (c *PolicyController) addConforming(conditions *[]karpenterv1.Condition, generation int64) (changed bool) {
 	found := c.config.Board.conforming()
+	if !c.vouches() {
+		found = new(condition.Unknown(conformance.ConditionType, conformance.ReasonNotChecked, c.protected().Message))
+	}
 	return found != nil && condition.Set(conditions, generation, *found, c.config.Now())
 }

@@ -19,6 +19,7 @@
 //	memory.go       what the operator remembers of its own writes
 //	conformance.go  compares everything with the policy
 //	protection.go   the admission policies that keep others from writing products
+//	sight.go        whether the operator may still read the guest
 //	owning.go       which parts another operator writes
 //	hosted.go       what a HostedControlPlane says about its cluster
 //	teardown.go     removing everything

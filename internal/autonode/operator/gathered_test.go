@@ -2,6 +2,8 @@ package operator_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +84,46 @@ func TestA19_EveryKindIsLookedAt(t *testing.T) {
 		if found := l.anyClass(); classes != (asked > 0) || classes != (found > 0) {
 			t.Errorf("node classes %t: they were listed %d times, and %v are counted", classes, asked, found)
 		}
+	}
+}
+
+// A-20: an API server is asked for a part at a time, and each part is looked at.
+func TestA20_TheAPIServerIsAskedInParts(t *testing.T) {
+	t.Parallel()
+	objects := []client.Object{class("default")}
+	for _, name := range []string{"one", "two", "three"} {
+		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{karpenterv1.NodePoolLabelKey: "web"}}})
+	}
+	s := newScene(t, objects, policyOf(1, in(instanceType, "a", "b")))
+	s.read()
+	var asked []string
+	live := interceptor.NewClient(s.guest, interceptor.Funcs{
+		List: func(ctx context.Context, server client.WithWatch, list client.ObjectList,
+			options ...client.ListOption) error {
+			nodes, is := list.(*corev1.NodeList)
+			if err := server.List(ctx, list, options...); err != nil || !is {
+				return err
+			}
+			var o client.ListOptions
+			o.ApplyOptions(options)
+			asked = append(asked, fmt.Sprintf("%d after %q", o.Limit, o.Continue))
+			if o.Continue == "" {
+				nodes.Items, nodes.Continue = nodes.Items[:2], "two"
+			} else {
+				nodes.Items = nodes.Items[2:]
+			}
+			return nil
+		}})
+	c := s.looking(live)
+	s.step(c, "")
+	s.clock.Advance(time.Hour)
+	s.step(c, "")
+	if want := []string{`500 after ""`, `500 after "two"`}; !slices.Equal(asked, want) {
+		t.Errorf("asked for %q, want %q", asked, want)
+	}
+	if n := c.objects("Node", "NotConforming", "HandMade", "Tenant"); n != 3 {
+		t.Errorf("%v nodes are found, want 3", n)
 	}
 }
 

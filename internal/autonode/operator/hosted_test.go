@@ -206,7 +206,7 @@ func TestA32_NodeClassesFollowTheHostedControlPlane(t *testing.T) {
 	s := newScene(t, []client.Object{class("big"), ofClass("web", "big")}, policyOf(1, in(instanceType, "a")))
 	s.read()
 	s.kinds[1] = operator.EC2NodeClasses(operator.AWSConfig{
-		RootVolume: merge.DefaultRootVolume(), Bootstrap: func(context.Context, string) (*merge.Bootstrap,
+		RootVolume: merge.DefaultRootVolume(), Bootstrap: func(context.Context, string, string) (*merge.Bootstrap,
 			error) {
 			return s.bootstrap, nil
 		},

@@ -108,7 +108,8 @@ func causeOf(problem merge.Problem, policy *hypershiftv1beta1.AutoNodePolicy) co
 		return conformance.NodeClassUnmanaged
 	case hypershiftv1beta1.ReasonVersionNotSupported:
 		return conformance.VersionNotSupported
-	case hypershiftv1beta1.ReasonInvalidRequirements, merge.ReasonInvalidBlockDevice:
+	case hypershiftv1beta1.ReasonInvalidRequirements, merge.ReasonInvalidBlockDevice,
+		hypershiftv1beta1.ReasonRuleTooLarge:
 		return conformance.IncompatibleRequirements
 	}
 	return conformance.OperatorError

@@ -36,8 +36,8 @@ type AWSConfig struct {
 	Hosted func() (infra merge.Infra, known bool)
 	// RootVolume is used for what the policy leaves open (G7).
 	RootVolume merge.RootVolume
-	// Bootstrap returns what nodes of a node class start with, nil if it does not exist yet.
-	Bootstrap func(ctx context.Context, class string) (*merge.Bootstrap, error)
+	// Bootstrap finds what nodes of a node class start with.
+	Bootstrap Bootstrapper
 	// VersionsFromStatus says that Bootstrap follows the version of a class, and status.version says which one that
 	// is. Otherwise Bootstrap belongs to ReleaseVersion, "" if unknown.
 	VersionsFromStatus bool

@@ -70,19 +70,17 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	targets, altered := found.targets, found.altered
-	reading := c.config.Board.Reading()
+	reading, held := c.reading()
 	policy := reading.Policy
 	c.config.Metrics.ShowProtected(c.protected().Reason)
 	c.showWhose(reading, found)
-	if policy == nil || !c.config.Board.Protected() { // G22: not Ready before the guest is protected
+	if policy == nil {
 		return reconcile.Result{}, nil
 	}
-	ready := notOwned(policy, c.config.PoolsOfOthers, c.config.ClassesOfOthers || c.config.Board.leavesClasses(),
-		merge.Ready(policy, targets))
-	if len(altered) > 0 {
-		ready.Message = strings.TrimSuffix(ready.Message, ".") + ". " + alteredStatuses(altered)
+	if early := c.early(); early > 0 && !c.config.Board.Protected() { // G22: not Ready before the guest is protected
+		return reconcile.Result{RequeueAfter: early}, nil
 	}
+	ready := c.ready(policy, found, held)
 	status := policy.Status.DeepCopy()
 	changed := c.sayProtected(policy, status)
 	pausing := c.config.Board.pausing(c.config.Now())
@@ -90,7 +88,7 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 		changed = condition.Set(&status.Conditions, policy.Generation, hosted.condition(c.config.Now()),
 			c.config.Now()) || changed
 	}
-	changed = c.addConforming(&status.Conditions, policy.Generation) || changed
+	changed = !held && c.addConforming(&status.Conditions, policy.Generation) || changed
 	wait := c.leave(policy, ready)
 	if wait <= 0 {
 		changed = condition.Set(&status.Conditions, policy.Generation, ready, c.config.Now()) || changed
@@ -111,6 +109,39 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	}
 	c.config.Log.V(1).Info("wrote the policy's status", "ready", ready.Status, "reason", ready.Reason)
 	return result, nil
+}
+
+// reading returns the reading whose policy gets a status, and whether the rule for NodeClaims still holds that policy
+// back. A policy that is held back gets its status all the same: the one before cannot be written any more.
+func (c *PolicyController) reading() (reading Reading, held bool) {
+	reading, latest := c.config.Board.Reading(), c.config.Board.Latest()
+	if latest.Policy == nil || latest.SameForWrappers(reading) {
+		return reading, false
+	}
+	return latest, true
+}
+
+// early returns how long what an earlier process has written still stays: readyAfterStart after the first step.
+func (c *PolicyController) early() time.Duration {
+	return c.started.Add(readyAfterStart).Sub(c.config.Now())
+}
+
+// ready returns the condition Ready of a policy.
+func (c *PolicyController) ready(policy *hypershiftv1beta1.AutoNodePolicy, found surveyed, held bool) condition.Value {
+	ready := notOwned(policy, c.config.PoolsOfOthers, c.config.ClassesOfOthers || c.config.Board.leavesClasses(),
+		merge.Ready(policy, found.targets))
+	switch {
+	case ready.Status == metav1.ConditionFalse:
+	case !c.vouches(): // it was not protected within a minute, or cannot be seen any more
+		ready = condition.Unknown(ready.Type, hypershiftv1beta1.ReasonProtectionMissing, c.protected().Message)
+	case held && ready.Status == metav1.ConditionTrue:
+		ready = condition.Unknown(ready.Type, hypershiftv1beta1.ReasonProgressing,
+			"the rule for NodeClaims is not written for this generation yet")
+	}
+	if len(found.altered) > 0 {
+		ready.Message = strings.TrimSuffix(ready.Message, ".") + ". " + alteredStatuses(found.altered)
+	}
+	return ready
 }
 
 // showWhose shows whose business it is that the policy is not Ready. While it is unknown whether there is a
@@ -140,12 +171,18 @@ func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy
 	status *hypershiftv1beta1.AutoNodePolicyStatus) (changed bool) {
 	changed = condition.Set(&status.Conditions, policy.Generation, c.protected(), c.config.Now())
 	const once = hypershiftv1beta1.ConditionTypeProtectedOnce
-	if len(c.missing())+len(c.config.Board.missingOfOthers()) == 0 && !condition.IsTrue(status.Conditions, once) {
+	if c.vouches() && len(c.missing())+len(c.config.Board.missingOfOthers()) == 0 &&
+		!condition.IsTrue(status.Conditions, once) {
 		condition.Set(&status.Conditions, policy.Generation, condition.True(once,
 			hypershiftv1beta1.ReasonInForce, ""), c.config.Now())
 		return true
 	}
 	return changed
+}
+
+// vouches reports whether the operator can say anything good of the guest: it has protected it, and sees it.
+func (c *PolicyController) vouches() bool {
+	return c.config.Board.Protected() && len(c.config.Board.blindTo()) == 0
 }
 
 // missing returns the parts of the protection that are not in force.
@@ -156,22 +193,32 @@ func (c *PolicyController) missing() []string {
 // protected returns the condition Protected: whether all admission policies are in force.
 func (c *PolicyController) protected() condition.Value {
 	const kind = hypershiftv1beta1.ConditionTypeProtected
-	missing, leftOut, ofOthers := c.missing(), c.config.Board.RuleLeftOut(), c.config.Board.missingOfOthers()
+	missing, leftOut, ofOthers := c.missing(), c.config.Board.RuleLeftOut().Labels, c.config.Board.missingOfOthers()
+	const changed = "somebody has changed or deleted these in the hosted cluster, and they are being restored"
 	switch {
+	case !c.config.Board.Protected(): // never since the start
+		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
+			listed("the admission policies are not in force yet", missing))
+	case len(c.config.Board.blindTo()) > 0:
+		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
+			listed("the operator may not read these in the hosted cluster and does not see what becomes of them",
+				c.config.Board.blindTo()))
 	case c.config.ClaimsOpen:
 		return condition.False(kind, hypershiftv1beta1.ReasonOpenByFlag,
 			"everybody may make NodeClaims: take --protect-nodeclaims=Open away")
 	case len(missing) > 0:
-		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
-			"somebody has changed or deleted these in the hosted cluster, and they are being restored: "+
-				strings.Join(missing, ", "))
+		var parts []string
+		if gone := c.config.Board.Missing(); len(gone) > 0 {
+			parts = append(parts, listed(changed, gone))
+		}
+		if failed := c.config.Board.ruleMissing(); len(failed) > 0 {
+			parts = append(parts, listed("these could not be written in the hosted cluster", failed))
+		}
+		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing, strings.Join(parts, "; "))
 	case len(ofOthers) > 0:
 		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
 			"another operator is to write these in the hosted cluster, and they are missing or do not protect: "+
 				strings.Join(ofOthers, ", "))
-	case !c.config.Board.Protected(): // never since the start; then no policy gets a status
-		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
-			"the admission policies are not in force yet")
 	case len(leftOut) > 0:
 		return condition.False(kind, hypershiftv1beta1.ReasonRuleTooLarge, fmt.Sprintf(
 			"the policy has too many values for the rule that NodeClaims have to keep, so it does not have %s: "+
@@ -179,6 +226,14 @@ func (c *PolicyController) protected() condition.Value {
 			strings.Join(leftOut[:min(len(leftOut), shownPaths)], ", ")))
 	}
 	return condition.True(kind, hypershiftv1beta1.ReasonInForce, "")
+}
+
+// listed adds a list, if there is anything in it, to a sentence.
+func listed(sentence string, list []string) string {
+	if len(list) == 0 {
+		return sentence
+	}
+	return sentence + ": " + strings.Join(list, ", ")
 }
 
 // leave returns how long to leave Ready as an earlier process has written it: until this one knows, at most
@@ -189,7 +244,7 @@ func (c *PolicyController) leave(policy *hypershiftv1beta1.AutoNodePolicy, ready
 	if c.settled || said.ObservedGeneration != policy.Generation {
 		return 0
 	}
-	return c.started.Add(readyAfterStart).Sub(c.config.Now())
+	return c.early()
 }
 
 // alteredStatuses returns a message that the status of these wrappers is not stored as written.

@@ -156,12 +156,12 @@ func TestBootstrapComesFromTheSecretOfTheClass(t *testing.T) {
 			"hypershift.openshift.io/ami-arm64": "ami-2"}),
 		secret("user-data-other", "clusters/other-karpenter",
 			map[string]string{"hypershift.openshift.io/ami": "ami-3"}))
-	look := operator.BootstrapFromSecrets(s.managementClient())
-	if found, err := look(t.Context(), "big"); err != nil || found == nil || found.UserData != "user-data-big" ||
+	look := operator.BootstrapFromSecrets(s.managementClient(), s.clock.Now)
+	if found, err := look(t.Context(), "big", ""); err != nil || found == nil || found.UserData != "user-data-big" ||
 		strings.Join(found.AMIs, " ") != "ami-1 ami-2" {
 		t.Errorf("found %v, error %v", found, err)
 	}
-	if found, err := look(t.Context(), "none"); err != nil || found != nil {
+	if found, err := look(t.Context(), "none", ""); err != nil || found != nil {
 		t.Errorf("found %v, error %v", found, err)
 	}
 }

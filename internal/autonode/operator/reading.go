@@ -13,6 +13,11 @@ import (
 // (G15). A Role that is being replaced, or a CRD that is being installed, must not open the cluster for a moment.
 const ConfirmAfter = 30 * time.Second
 
+// forgetAfter is how long failures of another kind may come between two refusals without the count beginning anew. It
+// is longer than a request that times out and its pause, and shorter than an API server takes to start: one that has
+// just started refuses everybody until it knows the rights.
+const forgetAfter = ConfirmAfter / 2
+
 // ReadState says what is known about the policy. It is a label of a metric: the set is closed.
 type ReadState string
 
@@ -46,7 +51,27 @@ type Reading struct {
 	// Cause is the error behind the states Denied, Permissive and Unavailable.
 	Cause error
 
-	deniedSince time.Time // time of the first refusal in a row; other failures do not end the row, answers do
+	refusals refusals
+}
+
+// refusals counts for how long refusals have followed each other. Only time between two refusals in a row counts.
+// Answers end a row; so do other failures, but they keep the count if they are over soon.
+type refusals struct {
+	lasted time.Duration
+	last   time.Time // the last refusal; zero for none since the last answer
+	broken bool      // other failures came since
+}
+
+// next returns the count after one more refusal.
+func (r refusals) next(now time.Time) refusals {
+	after := refusals{lasted: r.lasted, last: now}
+	switch gap := now.Sub(r.last); {
+	case r.last.IsZero(), r.broken && gap > forgetAfter:
+		after.lasted = 0
+	case !r.broken:
+		after.lasted += gap
+	}
+	return after
 }
 
 // Known reports whether it is known what to apply: a policy, or none.
@@ -74,17 +99,15 @@ func (r Reading) Next(answer Answer, now time.Time, keepLast bool) Reading {
 		return Reading{State: StateRead, Policy: answer.Policy}
 	}
 	if !denied(answer.Err) {
-		return Reading{State: StateUnavailable, Cause: answer.Err, deniedSince: r.deniedSince}
+		broken := r.refusals
+		broken.broken = true
+		return Reading{State: StateUnavailable, Cause: answer.Err, refusals: broken}
 	}
-	since := r.deniedSince
-	if since.IsZero() {
-		since = now
+	after := Reading{State: StateDenied, Cause: answer.Err, refusals: r.refusals.next(now)}
+	if !keepLast && after.refusals.lasted >= ConfirmAfter {
+		after.State = StatePermissive
 	}
-	state := StateDenied
-	if !keepLast && now.Sub(since) >= ConfirmAfter {
-		state = StatePermissive
-	}
-	return Reading{State: state, Cause: answer.Err, deniedSince: since}
+	return after
 }
 
 // denied reports whether an error of listing means that this operator may not, or cannot, read policies here at all.

@@ -60,9 +60,30 @@ func TestTheStatesOfReadingThePolicy(t *testing.T) {
 		}},
 		"a failure in between neither confirms nor forgets": {steps: []step{
 			{0, operator.Answer{Err: errForbidden}, operator.StateDenied},
-			{31, operator.Answer{Err: errBusy}, operator.StateUnavailable},
-			{32, operator.Answer{Err: errForbidden}, operator.StatePermissive},
-			{33, operator.Answer{Err: errBusy}, operator.StateUnavailable},
+			{20, operator.Answer{Err: errForbidden}, operator.StateDenied},
+			{32, operator.Answer{Err: errBusy}, operator.StateUnavailable},
+			{34, operator.Answer{Err: errForbidden}, operator.StateDenied},
+			{43, operator.Answer{Err: errForbidden}, operator.StateDenied},
+			{44, operator.Answer{Err: errForbidden}, operator.StatePermissive},
+			{45, operator.Answer{Err: errBusy}, operator.StateUnavailable},
+			{46, operator.Answer{Err: errForbidden}, operator.StatePermissive},
+		}},
+		// It does so before it is away and after, until it has read the rights.
+		"an API server that starts anew is no refusal": {steps: []step{
+			{0, operator.Answer{Err: errForbidden}, operator.StateDenied},
+			{2, operator.Answer{Err: errBusy}, operator.StateUnavailable},
+			{28, operator.Answer{Err: errBusy}, operator.StateUnavailable},
+			{30, operator.Answer{Err: errForbidden}, operator.StateDenied},
+			{32, operator.Answer{Err: errForbidden}, operator.StateDenied},
+			{34, operator.Answer{Policy: policy}, operator.StateRead},
+		}},
+		"what is refused for good is believed after an outage too": {steps: []step{
+			{0, operator.Answer{Err: errForbidden}, operator.StateDenied},
+			{25, operator.Answer{Err: errForbidden}, operator.StateDenied},
+			{27, operator.Answer{Err: errBusy}, operator.StateUnavailable},
+			{41, operator.Answer{Err: errForbidden}, operator.StateDenied},
+			{70, operator.Answer{Err: errForbidden}, operator.StateDenied},
+			{71, operator.Answer{Err: errForbidden}, operator.StatePermissive},
 		}},
 		"keep last": {keepLast: true, steps: []step{
 			{0, operator.Answer{Err: errForbidden}, operator.StateDenied},

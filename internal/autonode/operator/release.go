@@ -49,11 +49,14 @@ type release struct {
 func (c AWSConfig) releaseOf(ctx context.Context, class *hypershiftv1.OpenshiftEC2NodeClass,
 	before *bootstraps) (release, error) {
 	const kind = hypershiftv1beta1.ConditionTypeVersionResolved
-	bootstrap, err := c.Bootstrap(ctx, class.Name)
+	asked, resolved := class.Spec.Version, ""
+	if c.VersionsFromStatus && class.Status.Version == asked {
+		resolved = asked
+	}
+	bootstrap, err := c.Bootstrap(ctx, class.Name, resolved)
 	if err != nil {
 		return release{}, err
 	}
-	asked := class.Spec.Version
 	switch {
 	case c.VersionsFromStatus && asked != "" && class.Status.Version != asked:
 		r := release{bootstrap: before.of(class.Name),

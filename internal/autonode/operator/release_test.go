@@ -22,7 +22,7 @@ func released(t *testing.T, secrets bool, release string, guest ...client.Object
 	s.kinds[1] = operator.EC2NodeClasses(operator.AWSConfig{
 		Infra: merge.Infra{InfraID: "infra", InstanceProfile: "nodes"}, RootVolume: merge.DefaultRootVolume(),
 		VersionsFromStatus: secrets, ReleaseVersion: release,
-		Bootstrap: func(context.Context, string) (*merge.Bootstrap, error) { return s.bootstrap, s.unread },
+		Bootstrap: func(context.Context, string, string) (*merge.Bootstrap, error) { return s.bootstrap, s.unread },
 	})
 	s.read()
 	s.behind(s.guest)

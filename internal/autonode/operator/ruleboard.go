@@ -23,7 +23,7 @@ type ruleBoard struct {
 type writtenRule struct {
 	reading Reading
 	classes []string
-	leftOut []string // labels that the rule lacks: see admission.ReasonRuleTooLarge
+	leftOut merge.LeftOut // see admission.ReasonRuleTooLarge
 }
 
 func (w writtenRule) same(reading Reading, classes []string) bool {
@@ -42,13 +42,13 @@ func (b *Board) Latest() Reading {
 	return b.rule.latest
 }
 
-// RuleLeftOut returns the labels of the policy that the rule for NodeClaims lacks, since it would be too large. Claims
-// outside of these labels are only found afterwards.
-func (b *Board) RuleLeftOut() []string {
+// RuleLeftOut returns what the rule for NodeClaims lacks, since it would be too large. Claims outside of its labels
+// are only found afterwards; claims that refer to its node classes are refused.
+func (b *Board) RuleLeftOut() merge.LeftOut {
 	if written := b.ruleWritten(); written != nil {
-		return slices.Clone(written.leftOut)
+		return written.leftOut
 	}
-	return nil
+	return merge.LeftOut{}
 }
 
 // ruleMissing returns the parts of the rule that could not be written.
@@ -116,10 +116,17 @@ func AfterRule(kind Kind, board *Board) Kind {
 	kind.Make = func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy,
 		wrapper client.Object) (Made, error) {
 		made, err := plain(ctx, policy, wrapper)
-		written := board.ruleWritten()
-		if made.Product != nil && (written == nil || !slices.Contains(written.classes, wrapper.GetName())) {
+		written, name := board.ruleWritten(), wrapper.GetName()
+		switch {
+		case made.Product == nil:
+		case written == nil || !slices.Contains(written.classes, name):
 			made.Product, made.Missing, made.RetryAfter = nil,
 				"the rule for NodeClaims does not have this node class yet", ruledAgainAfter
+		case slices.Contains(written.leftOut.Classes, name): // the rule's writer wakes it when there is room
+			made.Product = nil
+			made.Problems = append(made.Problems, merge.Problem{Reason: hypershiftv1beta1.ReasonRuleTooLarge,
+				Field:   "metadata.name",
+				Message: "the rule for NodeClaims has no room for this node class: delete others, or take shorter names"})
 		}
 		return made, err
 	}

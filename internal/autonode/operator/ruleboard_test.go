@@ -3,10 +3,12 @@ package operator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -131,5 +133,46 @@ func TestA04_WhatANodeClassWaitsFor(t *testing.T) {
 			t.Errorf("%s: it says %s %q, again after %s; the class is made: %t", name, said.Reason, said.Message,
 				again, s.ec2Class("big"))
 		}
+	}
+}
+
+// node classes that the rule has no room for are not made, and that is told. When there is room they are.
+func TestA04_ANodeClassWithoutRoomInTheRuleWaits(t *testing.T) {
+	t.Parallel()
+	var classes []client.Object
+	named := func(i int) string { return fmt.Sprintf("%03d-%s", i, strings.Repeat("x", 240)) }
+	for i := range 900 {
+		classes = append(classes, class(named(i)))
+	}
+	s := newScene(t, classes, policyOf(1, in(zoneLabel, "a")))
+	woken := 0
+	c := s.ruler(s.guest, &woken)
+	s.read()
+	s.step(c, "")
+	kind := s.controller(operator.AfterRule(s.kinds[1], s.board))
+	last := named(899)
+	s.step(kind, last)
+	said := s.classSays(last, hypershiftv1beta1.ConditionTypePolicyApplied)
+	if s.ec2Class(last) || said.Reason != hypershiftv1beta1.ReasonRuleTooLarge || !strings.Contains(said.Message,
+		"the rule for NodeClaims has no room for this node class") {
+		t.Errorf("the class is made: %t; it says %s: %s", s.ec2Class(last), said.Reason, said.Message)
+	}
+	if s.step(kind, named(0)); !s.ec2Class(named(0)) {
+		t.Error("a class that the rule has is not made")
+	}
+	ready := s.policySays(metav1.ConditionFalse, hypershiftv1beta1.ReasonRuleTooLarge)
+	if protected := s.policyCondition(hypershiftv1beta1.ConditionTypeProtected); protected.Status != "True" ||
+		!strings.Contains(ready, "OpenshiftEC2NodeClass "+last) { // what the rule does not have is refused
+		t.Errorf("the policy says %q and %s: %s", ready, protected.Reason, protected.Message)
+	}
+	for i := 1; i < 500; i++ {
+		s.must(s.guest.Delete(t.Context(), class(named(i))))
+	}
+	before := woken
+	if s.step(c, ""); woken != before+1 {
+		t.Errorf("woken %d times when there is room, want once", woken-before)
+	}
+	if s.step(kind, last); !s.ec2Class(last) {
+		t.Error("the class is not made, though there is room")
 	}
 }

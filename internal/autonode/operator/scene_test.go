@@ -80,7 +80,7 @@ func newUnprotectedScene(t *testing.T, guest []client.Object, management ...clie
 		WithIndex(&hypershiftv1beta1.AutoNodePolicy{}, "metadata.name", named).Build()
 	s.kinds = []operator.Kind{operator.NodePools(merge.NodePoolSettings{}), operator.EC2NodeClasses(operator.AWSConfig{
 		Infra: merge.Infra{InfraID: "infra", InstanceProfile: "nodes"}, RootVolume: merge.DefaultRootVolume(),
-		Bootstrap: func(context.Context, string) (*merge.Bootstrap, error) { return s.bootstrap, s.unread },
+		Bootstrap: func(context.Context, string, string) (*merge.Bootstrap, error) { return s.bootstrap, s.unread },
 	})}
 	s.pools, s.classes = s.controller(s.kinds[0]), s.controller(s.kinds[1])
 	s.policy = operator.NewPolicyController(operator.PolicyConfig{

@@ -106,7 +106,7 @@ func TestA04_TenLabelsThatAreLeftOutAreNamed(t *testing.T) {
 	c := s.ruler(s.guest, &woken)
 	s.read()
 	s.step(c, "")
-	if n := len(s.board.RuleLeftOut()); n != 11 {
+	if n := len(s.board.RuleLeftOut().Labels); n != 11 {
 		t.Fatalf("%d labels are left out", n)
 	}
 	said := s.policyCondition(hypershiftv1beta1.ConditionTypeProtected)

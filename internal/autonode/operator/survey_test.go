@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,8 +12,10 @@ import (
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 )
 
@@ -87,6 +90,50 @@ func TestAPolicyIsNotReadyBeforeTheGuestIsProtected(t *testing.T) {
 	if said := s.stored().Status.Conditions; len(said) != 0 {
 		t.Errorf("it says %v", said)
 	}
+}
+
+// what an earlier process has said does not stay if this one cannot protect the guest for a minute.
+func TestA03_WhatWasSaidDoesNotStayIfTheGuestCannotBeProtected(t *testing.T) {
+	t.Parallel()
+	policy := policyOf(1)
+	for _, kind := range []string{hypershiftv1beta1.ConditionTypeReady, hypershiftv1beta1.ConditionTypeProtected,
+		hypershiftv1beta1.ConditionTypeConforming} {
+		policy.Status.Conditions = append(policy.Status.Conditions, karpenterv1.Condition{Type: kind,
+			Status: metav1.ConditionTrue, Reason: "Before", ObservedGeneration: 1})
+	}
+	s := newUnprotectedScene(t, nil, policy)
+	s.read()
+	s.board.SetMissing([]string{"ValidatingAdmissionPolicy x"})
+	if again := s.step(s.policy, "").RequeueAfter; again != time.Minute {
+		t.Errorf("again after %s", again)
+	}
+	if got := s.stored().Status.Conditions; len(got) != 3 || got[0].Reason != "Before" {
+		t.Errorf("at once it says %v", got)
+	}
+	s.clock.Advance(time.Minute)
+	s.step(s.policy, "")
+	const missing = "the admission policies are not in force yet: ValidatingAdmissionPolicy x"
+	for _, want := range []karpenterv1.Condition{
+		{Type: hypershiftv1beta1.ConditionTypeReady, Status: metav1.ConditionUnknown,
+			Reason: hypershiftv1beta1.ReasonProtectionMissing, Message: missing},
+		{Type: hypershiftv1beta1.ConditionTypeProtected, Status: metav1.ConditionFalse,
+			Reason: hypershiftv1beta1.ReasonProtectionMissing, Message: missing},
+		{Type: hypershiftv1beta1.ConditionTypeConforming, Status: metav1.ConditionUnknown,
+			Reason: conformance.ReasonNotChecked, Message: missing},
+	} {
+		got, _ := condition.Get(s.stored().Status.Conditions, want.Type)
+		if got.Status != want.Status || got.Reason != want.Reason || got.Message != want.Message {
+			t.Errorf("%s is %s %s: %s", want.Type, got.Status, got.Reason, got.Message)
+		}
+	}
+	if _, found := condition.Get(s.stored().Status.Conditions,
+		hypershiftv1beta1.ConditionTypeProtectedOnce); found {
+		t.Error("it says that the guest was protected")
+	}
+	s.read()
+	s.board.SetMissing(nil)
+	s.board.Protect()
+	s.policySays(metav1.ConditionTrue, hypershiftv1beta1.ReasonNoTargets)
 }
 
 // G16: what cannot be listed in the guest, or written in the management cluster, is told and tried again.

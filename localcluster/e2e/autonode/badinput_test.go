@@ -80,6 +80,8 @@ func storedBadPolicies() []badPolicy {
 			says: []string{instanceType, "2"}},
 		{id: "G13", what: "NotIn without values", reason: "InvalidRequirements",
 			spec: restrict(entry(arch, "NotIn")), says: []string{"values", "NotIn"}},
+		{id: "G13", what: "a name of the zone that Karpenter does not read", reason: "InvalidRequirements",
+			spec: restrict(in("topology.gke.io/zone", "z1")), says: []string{"topology.gke.io/zone", zone}},
 	}
 }
 

@@ -116,6 +116,11 @@ func TestX11_WithoutItsRightsTheOperatorSaysSo(t *testing.T) {
 	w.policySays("False", "ReconcileFailed", "x11") // although not even the wrapper's status can be written
 	w.refused("an edit in the meantime", w.patch(w.cadmin, w.get(nodePoolKind, "x11"), object{"spec": wide()}),
 		"OpenshiftNodePool")
+	w.eventuallyIn(12*within, "the operator to say that it does not see the cluster any more", func() (bool, string) {
+		protected := condition(w.get(policyKind, "default"), "Protected")
+		return protected["status"] == "False" && strings.Contains(fmt.Sprint(protected["message"]), "may not read"),
+			show(protected)
+	})
 	give()
 	w.eventuallyIn(3*within, "the pool to follow", func() (bool, string) {
 		got := requirementsOf(w.get(nodePoolKind, "x11"))

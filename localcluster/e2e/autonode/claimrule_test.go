@@ -82,6 +82,7 @@ func TestA04_ClaimsLieWithinThePolicy(t *testing.T) {
 		w.judged(as, inside, "")
 		w.judged(as, claimed("a04-type", "default", "c", in(zone, "z1")), outsideType)
 		w.judged(as, claimed("a04-zone", "default", "a", in(zone, "z2")), outsideZone)
+		w.judged(as, claimed("a04-alias", "default", "a", in("topology.gke.io/zone", "z1")), outsideZone)
 		w.judged(as, claimed("a04-open", "default", "a"), outsideZone)
 		w.judged(as, claimed("a04-class", "rogue", "a", in(zone, "z1")), outsideClass)
 		w.judged(as, labelled, outsideZone)
