@@ -2,6 +2,7 @@ package charts_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -180,6 +181,11 @@ func TestTheWebhooksDeployment(t *testing.T) {
 		t.Errorf("with a Secret of somebody else the pod has %q and %v", args, given.Volumes)
 	}
 	checkCallers(t, container.Args)
+	if at := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == "MEMORY_LIMIT" }); at < 0 ||
+		container.Env[at].ValueFrom.ResourceFieldRef.Resource != "limits.memory" ||
+		container.Env[at].ValueFrom.ResourceFieldRef.ContainerName != container.Name {
+		t.Errorf("the environment %+v does not say the container's memory limit", container.Env)
+	}
 	service := protected[corev1.Service](t, nil, "Service/joiner-webhook")
 	if service.Spec.Ports[0].Port != 443 || service.Spec.Ports[0].TargetPort.StrVal != container.Ports[0].Name ||
 		!reflect.DeepEqual(service.Spec.Selector, deployment.Spec.Template.Labels) {
@@ -190,6 +196,31 @@ func TestTheWebhooksDeployment(t *testing.T) {
 			[]byte(protected[corev1.ConfigMap](t, nil, "ConfigMap/joiner-webhook-policy").Data["policy.yaml"]))
 	if err != nil || len(policy.Groups) != 1 || policy.Groups[0].Mode != "Inform" {
 		t.Errorf("the policy is %+v, %v", policy, err)
+	}
+}
+
+// With the network of the nodes, the API server still reaches the webhook by its ClusterIP, for which there may be no
+// proxy yet. Who installs the chart reads under which condition that is so.
+func TestTheNotesSayHowTheAPIServerReachesTheWebhook(t *testing.T) {
+	t.Parallel()
+	own := template.FuncMap{"toString": fmt.Sprint} // of Helm's functions, the one that only notes use
+	notes := template.Must(template.New("").Funcs(charts.Functions()).Funcs(own).Parse(
+		string(file(t, charts.Webhook+"/templates/NOTES.txt"))))
+	for hostNetwork, want := range map[bool]int{true: 1, false: 0} {
+		values := map[string]any{}
+		if err := yaml.Unmarshal(file(t, charts.Webhook+"/values.yaml"), &values); err != nil {
+			t.Fatal(err)
+		}
+		values["hostNetwork"] = hostNetwork
+		var text strings.Builder
+		if err := notes.Execute(&text, map[string]any{"Values": values, "Release": map[string]any{
+			"Namespace": "joiner-webhook"}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(text.String(), "--enable-aggregator-routing=true"); got != want {
+			t.Errorf("with hostNetwork %t the notes name the flag %d times, want %d:\n%s", hostNetwork, got, want,
+				&text)
+		}
 	}
 }
 

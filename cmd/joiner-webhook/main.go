@@ -78,7 +78,7 @@ func (o *options) addServing(flags *pflag.FlagSet) {
 			"the path, one on each line; it is reloaded when it changes")
 	flags.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile,
 		"for --authentication=ClientCertificate: path of the authority that must have issued the certificates of "+
-			"callers")
+			"callers; it is reloaded when it changes")
 	flags.StringSliceVar(&o.ClientNames, "client-names", o.ClientNames,
 		"for --authentication=ClientCertificate: common names of the certificates of callers")
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,

@@ -45,8 +45,8 @@ A pod does not say who created it, so only its namespace counts. The audit looks
 at pods that wait, and at the pod templates of Deployments, StatefulSets, DaemonSets and CronJobs.
 Nothing is ever written.
 
-Classes: OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse. It also finds
-protected nodes without a taint (NodeWithoutTaint), and entries of authorizedUsers that do not say
+Classes: OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse, and UnjudgedPod
+(in --webhook-namespace, and not of the Deployment joiner-webhook). It also finds protected nodes without a taint (NodeWithoutTaint), and entries of authorizedUsers that do not say
 which namespace they mean.
 
 With --suggest it writes, instead, the list of authorizedUsers that these pods need: who they belong

@@ -126,9 +126,14 @@ func TestAuditOfACluster(t *testing.T) {
 		!strings.Contains(stdout, "Node cp1 of group ControlPlane: NodeWithoutTaint") {
 		t.Errorf("a node without a taint: exit %d, %s", code, stdout)
 	}
-	own := newAudited(nil, protected(), podOn("webhook", "cp1"))
-	if code, _, _ := own.run(t, policy, "--policy-file", "-", "--webhook-namespace", "shop"); code != cli.CodeFine {
-		t.Errorf("the webhook's own namespace: exit %d", code)
+	hook := &appsv1.ReplicaSet{ObjectMeta: podOn("hook-1", "", controller("Deployment", "joiner-webhook")).ObjectMeta}
+	for want, rogue := range map[int]*corev1.Pod{cli.CodeFine: podOn("elsewhere", "w1"),
+		cli.CodeFindings: podOn("rogue", "cp1")} {
+		own := newAudited(nil, protected(), hook, podOn("hook-1-a", "cp1", controller("ReplicaSet", "hook-1")), rogue)
+		code, stdout, _ := own.run(t, policy, "--policy-file", "-", "--webhook-namespace", "shop")
+		if code != want || strings.Contains(stdout, "UnjudgedPod") != (want == cli.CodeFindings) {
+			t.Errorf("the webhook's own namespace with %s: exit %d, %s", rogue.Name, code, stdout)
+		}
 	}
 }
 

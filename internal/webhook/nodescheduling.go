@@ -9,6 +9,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -160,8 +161,7 @@ func toRequest(from *admissionv1.AdmissionRequest) evaluator.Request {
 		Operation: evaluator.Operation(from.Operation),
 		Group:     from.Resource.Group, Resource: from.Resource.Resource, Subresource: from.SubResource,
 		Namespace: from.Namespace, Name: from.Name,
-		User:   evaluator.User{Name: from.UserInfo.Username, Groups: from.UserInfo.Groups},
-		DryRun: from.DryRun != nil && *from.DryRun,
+		User: toUser(&from.UserInfo), DryRun: from.DryRun != nil && *from.DryRun,
 	}
 	if evaluator.NewObject(request.Group, request.Resource, request.Subresource) == nil {
 		return request
@@ -182,6 +182,17 @@ func toRequest(from *admissionv1.AdmissionRequest) evaluator.Request {
 		request.Fault = err.Error()
 	}
 	return request
+}
+
+func toUser(from *authenticationv1.UserInfo) evaluator.User {
+	user := evaluator.User{Name: from.Username, UID: from.UID, Groups: from.Groups}
+	if len(from.Extra) > 0 {
+		user.Extra = make(map[string][]string, len(from.Extra))
+		for key, values := range from.Extra {
+			user.Extra[key] = values
+		}
+	}
+	return user
 }
 
 func toResponse(request *admissionv1.AdmissionRequest, verdict evaluator.Verdict) *admissionv1.AdmissionResponse {

@@ -84,8 +84,7 @@ func review(asked schedulingtest.Asked) admissionv1.AdmissionReview {
 		UID: "42", Operation: admissionv1.Operation(asked.Operation),
 		Resource:    metav1.GroupVersionResource{Group: asked.Group, Version: "v1", Resource: asked.Resource},
 		SubResource: asked.Subresource, Namespace: asked.Namespace, Name: asked.Name, DryRun: &asked.DryRun,
-		UserInfo: authenticationv1.UserInfo{Username: asked.User.Name, Groups: asked.User.Groups},
-		Object:   runtime.RawExtension{Object: object},
+		UserInfo: userInfo(asked.User), Object: runtime.RawExtension{Object: object},
 	}
 	if old != nil {
 		request.OldObject = runtime.RawExtension{Object: old}
@@ -93,6 +92,15 @@ func review(asked schedulingtest.Asked) admissionv1.AdmissionReview {
 	return admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,
 	}
+}
+
+func userInfo(user evaluator.User) authenticationv1.UserInfo {
+	info := authenticationv1.UserInfo{Username: user.Name, UID: user.UID, Groups: user.Groups,
+		Extra: map[string]authenticationv1.ExtraValue{}}
+	for key, values := range user.Extra {
+		info.Extra[key] = values
+	}
+	return info
 }
 
 func handler(w *schedulingtest.World) http.Handler {

@@ -18,10 +18,25 @@ import (
 
 // nodePort gives the evaluator the nodes of a cache, for one request.
 type nodePort struct {
-	ctx    context.Context // has the request's deadline, for Ready
-	nodes  *Nodes
-	synced func() bool
+	ctx   context.Context // has the request's deadline, for Ready
+	nodes *Nodes
+	known Known
 }
+
+// Known says what a door has read since its start. A function that is nil is never asked.
+type Known struct {
+	// Nodes reports whether the cache holds all nodes, LiveSource whether the live source was read.
+	Nodes, LiveSource func() bool
+}
+
+// unread returns what a request has to wait for.
+func (k Known) unread() evaluator.Unread {
+	missing := func(known func() bool) bool { return known != nil && !known() }
+	return evaluator.Unread{Nodes: missing(k.Nodes), LiveSource: missing(k.LiveSource)}
+}
+
+// All reports whether everything was read.
+func (k Known) All() bool { return k.unread() == evaluator.Unread{} }
 
 // nodesReadyEvery is how often a request checks whether the nodes are listed.
 const nodesReadyEvery = 50 * time.Millisecond
@@ -40,8 +55,8 @@ func (p nodePort) Ready() bool {
 	return true
 }
 
-// Synced implements evaluator.Nodes.
-func (p nodePort) Synced() bool { return p.synced() }
+// Synced implements evaluator.Nodes. Without the live source, the nodes alone decide nothing.
+func (p nodePort) Synced() bool { return p.known.All() }
 
 // Get implements evaluator.Nodes.
 func (p nodePort) Get(name string) (*corev1.Node, bool) {
@@ -68,13 +83,20 @@ func SlimNode(object any) (any, error) {
 	}, nil
 }
 
-// Ports returns a function that makes the ports of the evaluator for one request. They keep the deadline of its
-// context. synced says whether the cache holds all nodes.
+// Ports is [Known.Ports] for who has read the live source. listed reports whether the cache holds all nodes.
 func Ports(clients kubernetes.Interface, nodes *Nodes, namespaces Namespaces,
-	synced func() bool) func(context.Context) evaluator.Cluster {
+	listed func() bool) func(context.Context) evaluator.Cluster {
+	return Known{Nodes: listed}.Ports(clients, nodes, namespaces)
+}
+
+// Ports returns a function that makes the ports of the evaluator for one request. They keep the deadline of its
+// context. A request waits until everything is known.
+func (k Known) Ports(clients kubernetes.Interface, nodes *Nodes,
+	namespaces Namespaces) func(context.Context) evaluator.Cluster {
 	return func(ctx context.Context) evaluator.Cluster {
 		return evaluator.Cluster{
-			Nodes: nodePort{ctx: ctx, nodes: nodes, synced: synced}, Members: nodes.members,
+			Nodes: nodePort{ctx: ctx, nodes: nodes, known: k}, Members: nodes.members,
+			Unread: k.unread,
 			LiveNode: func(name string) (*corev1.Node, error) {
 				return orNone(clients.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}))
 			},
@@ -99,8 +121,12 @@ func orNone[T any](object *T, err error) (*T, error) {
 }
 
 func allowed(ctx context.Context, clients kubernetes.Interface, access evaluator.Access) (bool, error) {
+	extra := make(map[string]authorizationv1.ExtraValue, len(access.User.Extra))
+	for key, values := range access.User.Extra {
+		extra[key] = values
+	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: access.User.Name, Groups: access.User.Groups,
+		User: access.User.Name, UID: access.User.UID, Groups: access.User.Groups, Extra: extra,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Group: v1alpha1.Group, Resource: evaluator.AccessResource, Name: access.Group, Verb: string(access.Verb),
 		},

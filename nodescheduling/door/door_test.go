@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,8 +86,8 @@ func TestThePortToTheNodes(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	ports := Ports(clients, nodes, NamespacesOf(nil, clients), informer.HasSynced)
-	if ports(short).Nodes.Ready() {
-		t.Error("ready before it was started")
+	if before := ports(short); before.Nodes.Ready() || before.Unread() != (evaluator.Unread{Nodes: true}) {
+		t.Errorf("before it was started, %+v is not read", before.Unread())
 	}
 	factory.Start(t.Context().Done())
 	cluster := ports(t.Context())
@@ -137,6 +138,7 @@ func TestASchedulerThatNobodyUnderstands(t *testing.T) {
 	}
 	factory.Start(t.Context().Done())
 	factory.WaitForCacheSync(t.Context().Done())
+	listed, said := true, ""
 	judged := func(pod corev1.PodSpec) string {
 		t.Helper()
 		if err := s.step(t.Context()); err != nil {
@@ -146,10 +148,12 @@ func TestASchedulerThatNobodyUnderstands(t *testing.T) {
 			User: evaluator.User{Name: "alice"}, Pod: &corev1.Pod{Spec: pod}}
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		verdict := s.Judge(&request, Ports(nil, nodes, Namespaces{}, s.Known)(short))
+		known := Known{Nodes: func() bool { return listed }, LiveSource: s.Known}
+		verdict := s.Judge(&request, known.Ports(nil, nodes, Namespaces{})(short))
 		if len(verdict.Findings) == 0 {
 			return "nothing"
 		}
+		said = verdict.Message
 		return string(verdict.Findings[0].Decision) + " " + string(verdict.Findings[0].Reason)
 	}
 	expect := func(what, want, got string) {
@@ -160,7 +164,17 @@ func TestASchedulerThatNobodyUnderstands(t *testing.T) {
 	}
 	there := corev1.PodSpec{NodeName: "n"}
 	expect("an ordinary pod, nothing read", "nothing", judged(corev1.PodSpec{}))
-	expect("nothing read", "deny NodesNotReady", judged(there))
+	for missing, are := range map[string]bool{
+		"the live source of the policy is not read yet, so whether":                                    true,
+		"neither the nodes of the cluster nor the live source of the policy are known yet, so whether": false,
+	} {
+		listed = are
+		expect("nothing read", "deny NodesNotReady", judged(there))
+		if want := "not yet ready: " + missing; !strings.Contains(said, want) {
+			t.Errorf("it says %q, want %q", said, want)
+		}
+	}
+	listed = true
 	failure = fmt.Errorf("reading: %w", errMalformed)
 	expect("not understood at a start", "deny NodeName", judged(there))
 	expect("an ordinary pod then", "nothing", judged(corev1.PodSpec{}))

@@ -13,18 +13,14 @@ func Observer(events *Events, metrics Metrics, log logr.Logger) func(evaluator.R
 		metrics.Count(verdict.Samples)
 		metrics.Entries.Count(verdict.Uses)
 		for _, f := range verdict.Findings {
-			log.V(verbosity(f.Decision)).Info("judged", "decision", f.Decision, "group", f.Group, "reason", f.Reason,
+			log := log
+			if f.Decision == evaluator.Authorized {
+				log = log.V(1) // it is no news
+			}
+			log.Info("judged", "decision", f.Decision, "group", f.Group, "reason", f.Reason,
 				"node", f.Node, "user", request.User.Name, "namespace", request.Namespace, "name", request.Name,
 				"override", f.Override)
 		}
 		events.Offer(verdict.Events)
 	}
-}
-
-// verbosity returns a higher level for Authorized: that is no news.
-func verbosity(decision evaluator.Decision) int {
-	if decision == evaluator.Authorized {
-		return 1
-	}
-	return 0
 }

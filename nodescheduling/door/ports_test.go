@@ -28,8 +28,8 @@ func answering(clients *fake.Clientset, verb, resource string,
 	})
 }
 
-// H8: the authorizer is asked about the user with all groups, the verb and the group of nodes, cluster-wide; no answer
-// is a no.
+// H8: the authorizer is asked about the user with all groups, UID and extra, which may restrict what a token is good
+// for. It is asked for the verb and the group of nodes, cluster-wide; no answer is a no.
 func TestH8_TheAuthorizerIsAskedWhatTheEvaluatorAsks(t *testing.T) {
 	t.Parallel()
 	clients := fake.NewClientset()
@@ -49,14 +49,18 @@ func TestH8_TheAuthorizerIsAskedWhatTheEvaluatorAsks(t *testing.T) {
 		return review, failure
 	})
 	cluster := Ports(clients, nil, Namespaces{}, nil)(t.Context())
-	access := evaluator.Access{User: evaluator.User{Name: "alice", Groups: []string{"a", "b"}}, Verb: evaluator.Occupy,
-		Group: "Edge"}
+	alice := evaluator.User{Name: "alice", UID: "u-1", Groups: []string{"a", "b"},
+		Extra: map[string][]string{"scopes.authorization.openshift.io": {"user:info", "user:check-access"}}}
+	access := evaluator.Access{User: alice, Verb: evaluator.Occupy, Group: "Edge"}
 	for _, answer = range []bool{true, false} {
 		if allowed, err := cluster.Allowed(access); allowed != answer || err != nil {
 			t.Errorf("allowed %t (%v), want %t", allowed, err, answer)
 		}
 	}
-	if want := (authorizationv1.SubjectAccessReviewSpec{User: "alice", Groups: []string{"a", "b"},
+	if want := (authorizationv1.SubjectAccessReviewSpec{User: "alice", UID: "u-1", Groups: []string{"a", "b"},
+		Extra: map[string]authorizationv1.ExtraValue{
+			"scopes.authorization.openshift.io": {"user:info", "user:check-access"},
+		},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "scheduling.openshift.io",
 			Resource: "nodeschedulinggroups", Name: "Edge", Verb: "occupy"}}); !reflect.DeepEqual(asked, want) {
 		t.Errorf("asked %+v, want %+v", asked, want)
@@ -129,7 +133,7 @@ func TestN60_HowOftenARequestLooksForTheNodes(t *testing.T) {
 	quickest := time.Hour
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && quickest > nodesReadyEvery*3/2; {
 		asked := 0
-		port := nodePort{ctx: t.Context(), synced: func() bool { asked++; return asked > 1 }}
+		port := nodePort{ctx: t.Context(), known: Known{Nodes: func() bool { asked++; return asked > 1 }}}
 		began := time.Now()
 		if !port.Ready() {
 			t.Fatal("not ready")

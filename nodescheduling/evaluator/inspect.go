@@ -24,6 +24,9 @@ const (
 	OverrideWaiting Class = "OverrideWaiting"
 	// OverrideInUse: the pod is on a node of the group with that annotation.
 	OverrideInUse Class = "OverrideInUse"
+	// UnjudgedPod: the pod is on a node of the group and in the namespace of the door, which is not judged. It may be
+	// the door itself.
+	UnjudgedPod Class = "UnjudgedPod"
 	// AuthorizedPod: the pod is on a node of the group, and its namespace is authorized.
 	AuthorizedPod Class = "AuthorizedPod"
 	// StaticPod: the pod is the mirror of a static pod of a node of the group.
@@ -32,7 +35,8 @@ const (
 
 // Classes returns all classes, the weightiest first.
 func Classes() []Class {
-	return []Class{OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse, AuthorizedPod, StaticPod}
+	return []Class{OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse, UnjudgedPod, AuthorizedPod,
+		StaticPod}
 }
 
 // Fine reports whether the class needs nobody's attention.
@@ -54,8 +58,9 @@ type Inspection struct {
 
 // Inspect judges an existing pod as if every group had mode Enable, whatever its mode: for reports before and after
 // the mode is set (H14). A pod does not say who created or bound it, so Inspect judges only the half of its namespace,
-// as for workloads. It omits groups that the pod does not concern, and changes none of its arguments. It returns an
-// error if the authorizer does not answer.
+// as for workloads. Of a pod in the door's own namespace it says only whether it is on a node of a group. It omits
+// groups that the pod does not concern, and changes none of its arguments. It returns an error if the authorizer does
+// not answer.
 func (p *Policy) Inspect(pod *corev1.Pod, cluster Cluster) ([]Inspection, error) {
 	free := pod.Spec // the same pod, before it had a node
 	free.NodeName = ""
@@ -82,10 +87,13 @@ type WorkloadObject interface {
 
 // inspectAll inspects the pod for each group. asked is where the pod, or the next one, asks to be placed.
 func (p *Policy) inspectAll(e *evaluation, asked placement) ([]Inspection, error) {
-	if p == nil || p.self != "" && e.request.Namespace == p.self {
+	if p == nil {
 		return nil, nil
 	}
 	e.policy = p
+	if p.self != "" && e.request.Namespace == p.self {
+		return e.inspectUnjudged(), nil
+	}
 	var found []Inspection
 	for i := range p.all {
 		g := &p.all[i]
@@ -99,6 +107,33 @@ func (p *Policy) inspectAll(e *evaluation, asked placement) ([]Inspection, error
 		}
 	}
 	return found, nil
+}
+
+// inspectUnjudged inspects a pod of the door's own namespace. Only where it is matters: nobody judges what it asks
+// for.
+func (e *evaluation) inspectUnjudged() []Inspection {
+	pod := e.request.Pod
+	if pod == nil || pod.Spec.NodeName == "" {
+		return nil
+	}
+	e.placement = placement{node: pod.Spec.NodeName}
+	var found []Inspection
+	for i := range e.policy.all {
+		g := &e.policy.all[i]
+		there := e.assignment(g, false)
+		switch {
+		case len(there) == 0:
+		case e.mirrors():
+			found = append(found, Inspection{Group: g.name, Class: StaticPod})
+		default:
+			found = append(found, Inspection{Group: g.name, Class: UnjudgedPod, Reasons: []Reason{there[0].reason},
+				Found: there[0].found("it is on node %q, which is of the group") +
+					", and in the namespace of the webhook, which the policy does not judge",
+				Steps:     "delete it, and find out who may create pods in this namespace",
+				Authorize: "run it in another namespace, with an entry in " + g.listName()})
+		}
+	}
+	return found
 }
 
 func (e *evaluation) inspect(g *group, asked placement) (Inspection, bool, error) {

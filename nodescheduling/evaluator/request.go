@@ -21,10 +21,13 @@ const (
 	Connect Operation = "CONNECT"
 )
 
-// User is who sends a request.
+// User is who sends a request. The lists know names and groups. UID and Extra are for the authorizer: they may
+// restrict what it allows, as the scopes of OpenShift's tokens do.
 type User struct {
 	Name   string
+	UID    string
 	Groups []string
+	Extra  map[string][]string
 }
 
 // Request is an admission request, in the words of the API server. A door fills the first block itself, and the
@@ -153,6 +156,9 @@ type Nodes interface {
 	All() iter.Seq[*corev1.Node]
 }
 
+// Unread is what a door has not read since its start, and what its Nodes therefore wait for.
+type Unread struct{ Nodes, LiveSource bool }
+
 // Cluster is what the evaluator may ask of the cluster. Every port except Nodes may be nil. A Cluster serves one
 // request, so a door may tie its ports to the request's deadline.
 type Cluster struct {
@@ -161,6 +167,9 @@ type Cluster struct {
 	// harm. Without this port the evaluator searches all nodes. With thousands of nodes, that takes most of a
 	// verdict's time (N68).
 	Members func(group string) iter.Seq[*corev1.Node]
+	// Unread says what the door has not read yet, for the text of a request that waited for it in vain. Without this
+	// port it is the nodes.
+	Unread func() Unread
 	// LiveNode reads a node from the API server if the cache does not know its name (N57). It returns nil and no error
 	// if there is no such node. Without this port, a node that is not in the cache is unknown.
 	LiveNode func(name string) (*corev1.Node, error)

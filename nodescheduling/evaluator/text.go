@@ -25,10 +25,7 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 		b.WriteString(". This is a fault of whoever sent it to the policy.")
 		return b.String()
 	case NodesNotReady:
-		fmt.Fprintf(&b,
-			"not yet ready: the nodes of the cluster are not known yet, so whether %s aims at the nodes of group "+
-				"%q cannot be said. Try again in a moment.",
-			e.request.pod(), g.name)
+		e.writeNotReady(&b, g)
 		return b.String()
 	case OverrideMisused:
 		fmt.Fprintf(&b, "%s may not have the annotation %s: %s%s. Remove the annotation.", e.request.pod(),
@@ -57,6 +54,22 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 	fmt.Fprintf(&b, ". %s%s%s. %s", e.missing(f), e.replaced(), unanswered(asking), e.remedy(g, targets))
 	fmt.Fprintf(&b, " If it belongs there, ask a cluster administrator to add %s to %s.", e.entries(f), g.listName())
 	return b.String()
+}
+
+// writeNotReady says what the request waited for in vain. It differs what to look at: the right to list nodes, or the
+// live source.
+func (e *evaluation) writeNotReady(b *strings.Builder, g *group) {
+	missing, open := "the nodes of the cluster are not known yet", "aims at"
+	if e.cluster.Unread != nil {
+		switch unread := e.cluster.Unread(); {
+		case unread.Nodes && unread.LiveSource:
+			missing = "neither the nodes of the cluster nor the live source of the policy are known yet"
+		case unread.LiveSource:
+			missing, open = "the live source of the policy is not read yet", "may be on"
+		}
+	}
+	fmt.Fprintf(b, "not yet ready: %s, so whether %s %s the nodes of group %q cannot be said. Try again in a moment.",
+		missing, e.request.pod(), open, g.name)
 }
 
 // shortcut tells an administrator what to do when their own pod is refused because of its namespace, as with oc debug

@@ -47,7 +47,7 @@ const (
 	// NamespaceReplaced: an entry would authorize the request, but its UID is that of an earlier namespace of that
 	// name.
 	NamespaceReplaced Reason = "NamespaceReplaced"
-	// NodesNotReady: the nodes are not known yet (N60).
+	// NodesNotReady: the nodes or the live source are not known yet (N60).
 	NodesNotReady Reason = "NodesNotReady"
 	// OverrideMisused: the request brings the annotation of the emergency override, and may not.
 	OverrideMisused Reason = "OverrideMisused"

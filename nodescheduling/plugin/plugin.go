@@ -123,7 +123,8 @@ func (p *Plugin) start(log logr.Logger) (err error) {
 		return err
 	}
 	p.groups = door.NewGroupWrites(p.dynamic)
-	p.ports = door.Ports(p.clients, nodes, namespaces, func() bool { return p.nodes.HasSynced() && p.policy.Known() })
+	known := door.Known{Nodes: p.nodes.HasSynced, LiveSource: p.policy.Known}
+	p.ports = known.Ports(p.clients, nodes, namespaces)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: p.clients.EventsV1()})
 	writer := door.NewEvents(broadcaster.NewRecorder(scheme.Scheme, "kube-apiserver"), door.ExistsIn(p.clients),
 		metrics)

@@ -23,7 +23,8 @@ func toRequest(a admission.Attributes, server admission.ObjectInterfaces) (evalu
 		Namespace: a.GetNamespace(), Name: a.GetName(), DryRun: a.IsDryRun(),
 	}
 	if user := a.GetUserInfo(); user != nil {
-		request.User = evaluator.User{Name: user.GetName(), Groups: user.GetGroups()}
+		request.User = evaluator.User{Name: user.GetName(), UID: user.GetUID(), Groups: user.GetGroups(),
+			Extra: user.GetExtra()}
 	}
 	external := func(object runtime.Object) (runtime.Object, error) {
 		switch {

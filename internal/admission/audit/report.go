@@ -189,6 +189,8 @@ func consequence(class evaluator.Class) string {
 		return "it is let in when it is bound, whoever wrote the annotation"
 	case evaluator.OverrideInUse:
 		return "it is there by the emergency override"
+	case evaluator.UnjudgedPod:
+		return "anybody who may create pods in this namespace gets onto these nodes"
 	}
 	return string(class)
 }

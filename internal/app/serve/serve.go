@@ -89,7 +89,7 @@ func HealthHandlerOf(why func() string) http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if text := why(); text != "" {
-			http.Error(w, "not ready yet: "+text, http.StatusServiceUnavailable)
+			http.Error(w, "not ready: "+text, http.StatusServiceUnavailable)
 			return
 		}
 		w.WriteHeader(http.StatusOK)

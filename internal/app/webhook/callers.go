@@ -7,9 +7,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"sync/atomic"
-	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/joiner-autoscaler/joiner/internal/webhook"
@@ -72,7 +71,7 @@ func (c Config) validateCallers() error {
 
 // verifier returns the check of callers that the flags name. shown are the certificates; if they are the webhook's
 // own, they also hold tokens.
-func (c Config) verifier(shown certificates) (webhook.Caller, error) {
+func (c Config) verifier(shown certificates, log logr.Logger) (webhook.Caller, error) {
 	switch c.Authentication {
 	case ByCertificate:
 		return webhook.ByCertificate(Path, c.ClientNames), nil
@@ -82,53 +81,17 @@ func (c Config) verifier(shown certificates) (webhook.Caller, error) {
 	if own, is := shown.(interface{ Tokens() []string }); is && c.PathTokenFile == "" {
 		return webhook.ByPath(Path, own.Tokens), nil
 	}
-	file, err := openTokens(c.PathTokenFile)
+	tokens, err := openTokens(c.PathTokenFile, log)
 	if err != nil {
 		return nil, err
 	}
-	return webhook.ByPath(Path, file.tokens), nil
+	return webhook.ByPath(Path, tokens.get), nil
 }
 
-// tokenFile holds the tokens of a file, one on each line. All are accepted, so that a token can be renewed: add the
-// new one beside the old one, then put it into the configuration, and then remove the old one.
-type tokenFile struct {
-	path  string
-	known atomic.Pointer[knownTokens]
-}
-
-// knownTokens is what was read from a file, and when.
-type knownTokens struct {
-	tokens []string
-	at     time.Time
-}
-
-// tokensEvery is how long a change of the file may go unnoticed.
-const tokensEvery = 10 * time.Second
-
-func openTokens(path string) (*tokenFile, error) {
-	tokens, err := readTokens(path)
-	if err != nil {
-		return nil, err
-	}
-	file := &tokenFile{path: path}
-	file.known.Store(&knownTokens{tokens, time.Now()})
-	return file, nil
-}
-
-// tokens returns the tokens of the file as read a few seconds ago; while the file cannot be read, those of the last
-// good read.
-func (f *tokenFile) tokens() []string {
-	known := f.known.Load()
-	if now := time.Now(); now.Sub(known.at) > tokensEvery {
-		next := &knownTokens{known.tokens, now}
-		if tokens, err := readTokens(f.path); err == nil {
-			next.tokens = tokens
-		}
-		if f.known.CompareAndSwap(known, next) {
-			known = next
-		}
-	}
-	return known.tokens
+// openTokens opens a file of tokens, one on each line. All are accepted, so that a token can be renewed: add the new
+// one beside the old one, then put it into the configuration, and then remove the old one.
+func openTokens(path string, log logr.Logger) (*file[[]string], error) {
+	return openFile(func() ([]string, error) { return readTokens(path) }, log)
 }
 
 // readTokens reads and checks the lines of a file. Its errors show no token.

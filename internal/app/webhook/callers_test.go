@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
 )
 
 // what does not go together is refused with the flag and what is wanted.
@@ -48,24 +50,25 @@ func TestA14_TokensOfAFileAreReadAnew(t *testing.T) {
 	}
 	for _, content := range []string{"", "\n\n", "short\n", first + "/\n"} {
 		write(content)
-		if _, err := openTokens(path); err == nil || strings.Contains(err.Error(), first) {
+		if _, err := openTokens(path, logr.Discard()); err == nil || strings.Contains(err.Error(), first) {
 			t.Errorf("%q: error %v", content, err)
 		}
 	}
 	write(first + "\n")
-	file, err := openTokens(path)
+	file, err := openTokens(path, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
 	expect := func(what string, want ...string) {
 		t.Helper()
-		if got := file.tokens(); !slices.Equal(got, want) {
+		if got := file.get(); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
 	}
 	late := func() { // as if the last look were long ago
-		known := file.known.Load()
-		file.known.Store(&knownTokens{known.tokens, time.Now().Add(-time.Minute)})
+		known := *file.known.Load()
+		known.at = time.Now().Add(-time.Minute)
+		file.known.Store(&known)
 	}
 	write(first + "\n" + second + "\n")
 	expect("at once", first)

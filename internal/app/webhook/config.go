@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
@@ -34,6 +35,9 @@ type Config struct {
 	KubeClientBurst int
 
 	MetricsBindAddress, HealthProbeBindAddress string // "0" serves nothing
+
+	// Linger is how long the webhook still answers after it was asked to stop. It has no flag.
+	Linger time.Duration
 }
 
 // DefaultConfig returns the default configuration.
@@ -42,6 +46,7 @@ func DefaultConfig() Config {
 		BindAddress: ":8443", OwnCertificates: OwnCertificates{Lifetime: certificate.Lifetime}, Authentication: ByPath,
 		KubeClientQPS: 500, KubeClientBurst: 1000, // verdicts that need a read wait for this limit
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
+		Linger: serve.LingerFor,
 	}
 }
 

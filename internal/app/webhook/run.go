@@ -4,12 +4,10 @@ package webhook
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,11 +31,6 @@ import (
 // Path is where joiner-webhook answers reviews of the node scheduling policy.
 const Path = "/node-scheduling"
 
-// collectorPercent is how much the heap may grow between two garbage collections; Go's default is 100. Reviews become
-// garbage at once. With the nodes of a large cluster in memory, the slowest verdicts on a busy machine wait for
-// collections (B-14).
-const collectorPercent = 400
-
 // Run serves the node scheduling policy as a validating webhook until ctx ends, and returns nil then. Errors before
 // the start are for people, one line each.
 func Run(ctx context.Context, config Config, log logr.Logger) error {
@@ -45,19 +38,19 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	if _, chosen := os.LookupEnv("GOGC"); !chosen {
-		debug.SetGCPercent(collectorPercent)
+	if err := tuneCollector(os.LookupEnv); err != nil {
+		return err
 	}
 	shown, err := openCertificates(config, log)
 	if err != nil {
 		return err
 	}
-	secured, err := config.tls()
+	secured, err := config.tls(log)
 	if err != nil {
 		return err
 	}
 	secured.GetCertificate = shown.GetCertificate
-	verify, err := config.verifier(shown)
+	verify, err := config.verifier(shown, log)
 	if err != nil {
 		return err
 	}
@@ -88,41 +81,41 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		shown))); err != nil {
 		return err
 	}
+	ready := func() bool { return p.ready() && shown.Ready() }
 	if err := servers.Add(mgr,
 		serve.MetricsHandler(serve.Gathered(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}), false),
-		serve.HealthHandler(func() bool { return p.ready() && shown.Ready() })); err != nil {
+		serve.HealthHandlerOf(unready(ctx, ready))); err != nil {
 		return err
 	}
 	if err := errors.Join(mgr.Add(shown),
 		mgr.Add(serve.Server{Listener: tls.NewListener(listener, secured),
-			Handler: config.handler(verify, p.handler, rejected), AnswerWithin: serve.AnswerWithin})); err != nil {
+			Handler:      serve.Parting(ctx, config.handler(verify, p.handler, rejected)),
+			AnswerWithin: serve.AnswerWithin})); err != nil {
 		return err
 	}
+	// All parts stay until the end: verdicts need what they follow.
+	lingering, cancel := serve.Linger(ctx, config.Linger, ready)
+	defer cancel()
 	log.Info("started", "cluster", config.Cluster.Host, "address", listener.Addr().String(), "path", Path)
-	if err := serve.RunManager(ctx, mgr, serve.EndWithin); err != nil {
+	if err := serve.RunManager(lingering, mgr, serve.EndWithin); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
 	log.Info("stopped")
 	return nil
 }
 
-// tls returns the TLS settings without the certificate. With --client-ca-file clients may show a certificate of that
-// CA; the handler decides about clients without one.
-func (c Config) tls() (*tls.Config, error) {
-	secured := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
-	if c.ClientCAFile == "" {
-		return secured, nil
+// unready returns why no more requests should be sent here, "" while they should. Nobody should send one after the
+// signal to stop, although it would be answered for a while.
+func unready(ctx context.Context, ready func() bool) func() string {
+	return func() string {
+		switch {
+		case ctx.Err() != nil:
+			return "the webhook was asked to stop"
+		case !ready():
+			return "nodes and the live source are being read, or clients would not trust the certificate"
+		}
+		return ""
 	}
-	content, err := os.ReadFile(c.ClientCAFile)
-	if err != nil {
-		return nil, fmt.Errorf("--client-ca-file: %w", err)
-	}
-	secured.ClientCAs = x509.NewCertPool()
-	if !secured.ClientCAs.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("--client-ca-file %s has no certificate in PEM", c.ClientCAFile)
-	}
-	secured.ClientAuth = tls.VerifyClientCertIfGiven
-	return secured, nil
 }
 
 func checkWebhookCluster(ctx context.Context, config Config) error {
@@ -185,20 +178,20 @@ func assembleWebhook(mgr manager.Manager, sources evaluator.Sources, events bool
 		factory.Shutdown()
 		return nil
 	})
-	known := func() bool { return policy.Known() && informer.HasSynced() }
+	known := door.Known{Nodes: informer.HasSynced, LiveSource: policy.Known}
 	var recorder toolsevents.EventRecorder
 	if events {
 		recorder = mgr.GetEventRecorder("joiner-webhook")
 	}
 	writer := door.NewEvents(recorder, door.ExistsIn(clients), metrics)
 	handler, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
-		Judge: policy.Judge, Cluster: door.Ports(clients, nodes, namespaces, known),
+		Judge: policy.Judge, Cluster: known.Ports(clients, nodes, namespaces),
 		Group:   door.NewGroupWrites(objects),
 		Observe: door.Observer(writer, metrics, log), Took: door.NewDurations(registry).Observe,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p := &webhookProcess{registry: registry, handler: handler, ready: known}
+	p := &webhookProcess{registry: registry, handler: handler, ready: known.All}
 	return p, errors.Join(mgr.Add(policy), mgr.Add(run), mgr.Add(writer))
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
 )
 
 func TestWebhookConfigNamesWhatIsWrong(t *testing.T) {
@@ -58,7 +61,7 @@ func TestCertificateSettings(t *testing.T) {
 // TLS 1.2 is the least, whoever brings the certificate.
 func TestOldTLSIsRefused(t *testing.T) {
 	t.Parallel()
-	secured, err := Config{}.tls()
+	secured, err := Config{}.tls(logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,5 +82,26 @@ func TestOldTLSIsRefused(t *testing.T) {
 		if err == nil {
 			_ = connection.Close()
 		}
+	}
+}
+
+// a webhook that was asked to stop is not ready, so that nobody sends it more, while it still answers.
+func TestX12_AWebhookThatGoesIsNotReady(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	ready := false
+	why := unready(ctx, func() bool { return ready })
+	if text := why(); !strings.Contains(text, "are being read") {
+		t.Errorf("before it is ready: %q", text)
+	}
+	if ready = true; why() != "" {
+		t.Errorf("when it is ready: %q", why())
+	}
+	stop()
+	if text := why(); !strings.Contains(text, "asked to stop") {
+		t.Errorf("after the signal: %q", text)
+	}
+	if DefaultConfig().Linger <= 0 {
+		t.Error("by default it does not linger")
 	}
 }

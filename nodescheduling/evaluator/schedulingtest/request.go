@@ -24,7 +24,8 @@ import (
 //	USER connect pod/exec NAMESPACE/NAME                 exec, attach or portforward
 //	USER delete pod NAMESPACE/NAME                       any operation
 //
-// A user may have groups: alice[dev,ops]. sa:NS/NAME is a service account.
+// A user may have groups: alice[dev,ops]. sa:NS/NAME is a service account. A token of OpenShift may be restricted to
+// scopes: alice{user:info}, alice[dev]{user:info,user:check-access}.
 func ParseRequest(line string) (Asked, error) {
 	words := strings.Fields(line)
 	if len(words) < 3 {
@@ -67,6 +68,19 @@ func ParseRequest(line string) (Asked, error) {
 }
 
 func user(text string) evaluator.User {
+	text, scopes, restricted := strings.Cut(strings.TrimSuffix(text, "}"), "{")
+	who := userOf(text)
+	if restricted {
+		who.UID, who.Extra = "uid-of-"+who.Name, map[string][]string{scopesOf: list([]string{scopes})}
+	}
+	return who
+}
+
+// scopesOf is the part of a user's extra in which OpenShift has the scopes of a token. Its authorizer allows only what
+// one of them does.
+const scopesOf = "scopes.authorization.openshift.io"
+
+func userOf(text string) evaluator.User {
 	name, groups, given := strings.Cut(strings.TrimSuffix(text, "]"), "[")
 	if account, found := strings.CutPrefix(name, "sa:"); found {
 		namespace, short, _ := strings.Cut(account, "/")

@@ -150,6 +150,11 @@ func (w *World) Cluster() evaluator.Cluster {
 			if w.unreadable {
 				return false, errors.New("connection refused")
 			}
+			// Of OpenShift's scopes, only this one says anything about groups of nodes. Users with tokens have a UID.
+			if scopes := a.User.Extra[scopesOf]; len(scopes) > 0 &&
+				(a.User.UID == "" || !slices.Contains(scopes, "user:full")) {
+				return false, nil
+			}
 			for _, subject := range append([]string{a.User.Name}, a.User.Groups...) {
 				if w.grants[fmt.Sprintf("%s %s %s", subject, a.Verb, a.Group)] {
 					return true, nil

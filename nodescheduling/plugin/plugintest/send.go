@@ -72,7 +72,8 @@ func (s Server) Record(asked schedulingtest.Asked) (admission.Attributes, error)
 		asked.Name,
 		schema.GroupVersionResource{Group: asked.Group, Version: "v1", Resource: asked.Resource}, asked.Subresource,
 		admission.Operation(asked.Operation), options, asked.DryRun,
-		&user.DefaultInfo{Name: asked.User.Name, Groups: asked.User.Groups}), nil
+		&user.DefaultInfo{Name: asked.User.Name, UID: asked.User.UID, Groups: asked.User.Groups,
+			Extra: asked.User.Extra}), nil
 }
 
 func (s Server) internal(group string, object runtime.Object) (runtime.Object, error) {
