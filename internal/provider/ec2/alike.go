@@ -3,16 +3,33 @@ package ec2
 import (
 	"slices"
 
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 )
 
 // This file spreads launches over reservations that are alike: of one type in one zone. EC2 refuses a fleet with both,
 // so a launch asks for one of them. The order is the same for all claims of a plan.
 
+// alike reports whether some overrides are of one type in one zone.
+func alike(overrides []launch.Override) bool {
+	seen := map[offering.Pool]bool{}
+	for _, each := range overrides {
+		at := offering.Pool{Type: each.Type, Zone: each.Zone}
+		if seen[at] {
+			return true
+		}
+		seen[at] = true
+	}
+	return false
+}
+
 // spreadAlike returns the order with one reservation for each type and zone: that with most free places, without those
 // that launches under way ask for. It holds a place there until release is called.
 func (p *Provider) spreadAlike(o *order) (narrowed *order, release func()) {
-	chosen, alike := map[offering.Pool]string{}, false
+	if !alike(o.request.Overrides) {
+		return o, func() {}
+	}
+	chosen := map[offering.Pool]string{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	free := func(id string) int64 {
@@ -25,13 +42,9 @@ func (p *Provider) spreadAlike(o *order) (narrowed *order, release func()) {
 			continue
 		}
 		before, known := chosen[at]
-		alike = alike || known && before != each.Reservation
 		if !known || free(each.Reservation) > free(before) {
 			chosen[at] = each.Reservation
 		}
-	}
-	if !alike {
-		return o, func() {}
 	}
 	copied := *o
 	copied.request.Overrides = nil
@@ -46,6 +59,7 @@ func (p *Provider) spreadAlike(o *order) (narrowed *order, release func()) {
 			}
 		}
 	}
+	copied.cut()
 	return &copied, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

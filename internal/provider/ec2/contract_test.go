@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/pace"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
 	"github.com/joiner-autoscaler/joiner/internal/provider/providertest"
@@ -69,6 +71,9 @@ type account struct {
 	server *ec2test.Server
 	clock  clock
 	image  ec2test.Image
+
+	pods    subnet.PodAddresses                    // of the cluster, for the next process
+	through func(to aws.HTTPClient) aws.HTTPClient // sees the requests of the next process; nil for nobody
 
 	mu   sync.Mutex
 	told []ec2.Event
@@ -136,13 +141,17 @@ func newAccount(t *testing.T, s sold, faults ec2test.Faults) *account {
 // restart begins another process, without memory.
 func (a *account) restart(t *testing.T, s sold, queue string) *ec2.Provider {
 	t.Helper()
+	config := a.server.Config()
+	if a.through != nil {
+		config.HTTPClient = a.through(config.HTTPClient)
+	}
 	p, err := ec2.New(t.Context(), ec2.Config{
 		Cluster: a.kube, Clock: a.clock, Name: clusterName, Region: "us-east-1", Types: s.types, Prices: s.prices,
 		Queue:   queue,
-		Clients: calls.New(calls.Config{AWS: a.server.Config(), Clock: a.clock, Pace: pace.New(timer.Real{})}),
+		Clients: calls.New(calls.Config{AWS: config, Clock: a.clock, Pace: pace.New(timer.Real{})}),
 		Facts: func() ec2.Facts {
 			return ec2.Facts{Join: userdata.Cluster{Name: clusterName, Endpoint: "https://c1.example.com", CA: "Y2E=",
-				CIDR: "10.100.0.0/16"}, DNS: []string{"10.100.0.10"}}
+				CIDR: "10.100.0.0/16"}, DNS: []string{"10.100.0.10"}, PodAddresses: a.pods}
 		},
 		Settings: offering.Settings{MemoryOverhead: 0.075},
 		Told: func(e ec2.Event) {

@@ -8,13 +8,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 	nodeclass "github.com/joiner-autoscaler/joiner/internal/provider/ec2/class"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // E-49: a machine has drifted if its class now resolves to something else, and not if that is unknown.
@@ -160,7 +164,7 @@ func TestWhatAMachineReads(t *testing.T) {
 		"https://c1.example.com", "10.100.0.10", "karpenter.sh/unregistered", "example.com/starting",
 		"karpenter.sh/nodepool=default",
 		"karpenter.k8s.aws/ec2nodeclass=default", "karpenter.sh/capacity-type=" + i.CapacityType, "team=blue",
-		"maxPods: 29",
+		"karpenter.sh/do-not-sync-taints=true", "maxPods: 29",
 	} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("user data lacks %s:\n%s", want, data)
@@ -168,5 +172,55 @@ func TestWhatAMachineReads(t *testing.T) {
 	}
 	if strings.Contains(string(data), "flavour") {
 		t.Errorf("user data has a label that only this claim has:\n%s", data)
+	}
+}
+
+// E-30, E-34: a node registers with the labels that all nodes of its pool have, as far as a kubelet may give itself
+// these, so that DaemonSets that avoid them do not start. Its kubelet sets the taints, so nobody adds them again. Both
+// do not hold for user data that is not ours.
+func TestWhatAPoolsMachinesRead(t *testing.T) {
+	t.Parallel()
+	s := whatIsSold(t)
+	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	pool.Spec.Template.ObjectMeta.Labels = map[string]string{"tier": "front", "node.kubernetes.io/of": "kubelets",
+		"node-restriction.kubernetes.io/x": "y", "node-role.kubernetes.io/web": "", "a.k8s.io/b": "c"}
+	pool.Spec.Template.Spec.NodeClassRef = claim("").Spec.NodeClassRef
+	pool.Spec.Template.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{
+		in("example.com/fixed", "one"), in("example.com/open", "mint", "lime"),
+	}
+	pool.Spec.Template.Spec.StartupTaints = []corev1.Taint{{Key: "example.com/starting", Effect: "NoSchedule"}}
+	set, _, err := translate.PoolRequirements(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := translate.NodeClaimFor(pool, nil, plan.Launch{Pool: pool.Name, Slot: plan.NoSlot,
+		Types:        []string{"m5.large"},
+		Requirements: set.And(requirement.NewSet(requirement.OneOf("example.com/open", "mint")))}, "n0")
+	made.UID = "uid-of-n0"
+	for family, text := range map[string]string{"AL2023": "", "Bottlerocket": "", "Custom": "#!/bin/own\n"} {
+		a := newAccount(t, s, ec2test.Faults{})
+		a.image = a.server.AddImage(ec2test.Image{Name: family, SnapshotGiB: 2})
+		a.kube.PutPool(pool)
+		class := a.kube.classes["default"]
+		class.Spec.AMIFamily, class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: a.image.ID}}
+		class.Spec.UserData, class.Status.AMIs[0].ID = &text, a.image.ID
+		if _, err := a.Launch(t.Context(), made.DeepCopy(), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		data, err := base64.StdEncoding.DecodeString(a.server.Instances()[0].UserData())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{"tier", "example.com/fixed", "node.kubernetes.io/of", "karpenter.sh/nodepool",
+			karpenterv1.NodeDoNotSyncTaintsLabelKey, "example.com/starting"} {
+			if strings.Contains(string(data), key) != (family != "Custom") {
+				t.Errorf("%s: user data has %s: %t\n%s", family, key, family == "Custom", data)
+			}
+		}
+		for _, key := range []string{"node-restriction", "node-role", "a.k8s.io", "example.com/open"} {
+			if strings.Contains(string(data), key) {
+				t.Errorf("%s: user data has %s\n%s", family, key, data)
+			}
+		}
 	}
 }

@@ -91,8 +91,16 @@ func (p *Provider) sample(ctx context.Context, class *awsv1.EC2NodeClass, pool s
 	if err != nil {
 		return nil, err
 	}
+	labels, err := p.poolLabels(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[karpenterv1.NodePoolLabelKey] = pool
 	claim := &karpenterv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: pool, Labels: map[string]string{karpenterv1.NodePoolLabelKey: pool}},
+		ObjectMeta: metav1.ObjectMeta{Name: pool, Labels: labels},
 		Spec: karpenterv1.NodeClaimSpec{Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{{
 			Key: karpenterv1.CapacityTypeLabelKey, Operator: "In", Values: []string{karpenterv1.CapacityTypeOnDemand},
 		}}},
@@ -112,7 +120,7 @@ func (p *Provider) sample(ctx context.Context, class *awsv1.EC2NodeClass, pool s
 		return cmp.Or(cmp.Compare(a.Offering.Price, b.Offering.Price), cmp.Compare(a.Type.Name, b.Type.Name))
 	})
 	only := catalog.Catalog{Types: []catalog.Type{cheapest.Type}}
-	o, err := p.orderOf(claim, class, d, only, false)
+	o, err := p.orderOf(ctx, claim, class, d, only, false)
 	if err != nil {
 		return nil, err
 	}

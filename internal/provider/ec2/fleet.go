@@ -143,19 +143,20 @@ func (p *Provider) again(ctx context.Context, o *order) error {
 	return p.ensure(ctx, o)
 }
 
-// hold reserves the addresses that a launch may take.
+// hold reserves the addresses that a launch may take. Its machines count as those of the cheapest pool, which is what
+// EC2 prefers: the dearest may need twenty times as many, and zones would be closed to other launches for nothing.
 func (p *Provider) hold(o *order, count int) int64 {
 	var subnets []string
-	var most subnet.Need
-	for _, override := range o.request.Overrides {
+	var need subnet.Need
+	for i, override := range o.request.Overrides {
 		if !slices.Contains(subnets, override.Subnet) {
 			subnets = append(subnets, override.Subnet)
 		}
-		if need := o.needs[override.Type]; need.Total() > most.Total() {
-			most = need
+		if i == 0 { // the cheapest
+			need = o.needs[override.Type]
 		}
 	}
-	return p.free.Begin(subnets, most, int64(count))
+	return p.free.Begin(subnets, need, int64(count))
 }
 
 // refusedCall returns the error for the claims after the refusal of a whole call.

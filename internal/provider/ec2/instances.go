@@ -106,7 +106,8 @@ func tracesOf(list []machines.Machine) []launchid.Instance {
 	return traces
 }
 
-// Get returns one machine.
+// Get returns one machine. An instance that runs is never [provider.ErrNotFound], even if it has another cluster's tag
+// (see checkOurs).
 func (p *Provider) Get(ctx context.Context, providerID string) (provider.Instance, error) {
 	before, _ := p.recall(providerID)
 	m, err := p.machines.Get(ctx, providerID, before.Launched)
@@ -117,12 +118,11 @@ func (p *Provider) Get(ctx context.Context, providerID string) (provider.Instanc
 	if errors.Is(err, provider.ErrNotFound) {
 		p.forget(providerID)
 	}
+	if err == nil {
+		err = p.checkOurs(m, providerID)
+	}
 	if err != nil {
 		return provider.Instance{}, err
-	}
-	if m.ProviderID() != providerID || m.Tags[tag.ClusterName] != p.config.Name {
-		return provider.Instance{}, fmt.Errorf("%w: instance %s is not of this cluster, or not in this zone",
-			provider.ErrNotFound, m.InstanceID)
 	}
 	claims, err := p.config.Cluster.Claims(ctx)
 	if err != nil {
@@ -136,6 +136,22 @@ func (p *Provider) Get(ctx context.Context, providerID string) (provider.Instanc
 		}
 	}
 	return p.instance(ctx, m, uid, owner), nil
+}
+
+// checkOurs returns an error if a machine is in another zone than its provider ID says, or has the tag of another
+// cluster. Neither proves that it is gone: somebody has mistyped the cluster's name or changed the tag, or a claim of
+// another cluster was restored here. So nothing is concluded, and the machine is not ended, until that is corrected. A
+// machine that has lost the tag is that of the claim or the node that names it.
+func (p *Provider) checkOurs(m machines.Machine, providerID string) error {
+	if m.ProviderID() != providerID {
+		return fmt.Errorf("instance %s is in zone %q, and the provider ID is %q: want %q", m.InstanceID, m.Zone,
+			providerID, m.ProviderID())
+	}
+	if name := m.Tags[tag.ClusterName]; name != "" && name != p.config.Name {
+		return fmt.Errorf("instance %s runs with the tag %s=%s, and --cluster-name is %q: correct the one that is wrong",
+			m.InstanceID, tag.ClusterName, name, p.config.Name)
+	}
+	return nil
 }
 
 // Terminate ends a machine.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
-	corev1 "k8s.io/api/core/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -108,7 +107,7 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim,
 		offered = p.config.Correct(claim, asSold)
 		ranked = !slices.EqualFunc(asSold.Types, offered.Types, samePrices)
 	}
-	make := func() (*order, error) { return p.orderOf(claim, class, d, offered, ranked) }
+	make := func() (*order, error) { return p.orderOf(ctx, claim, class, d, offered, ranked) }
 	var o *order
 	if same(offered, moment.catalog) {
 		o, err = moment.orders.of(claim, make)
@@ -199,8 +198,8 @@ func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.N
 }
 
 // orderOf returns what to ask of EC2 for a claim. ranked means that its prices differ from EC2's.
-func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, d choose.Demand,
-	offered catalog.Catalog, ranked bool) (
+func (p *Provider) orderOf(ctx context.Context, claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass,
+	d choose.Demand, offered catalog.Catalog, ranked bool) (
 	*order, error,
 ) {
 	choices, err := d.All(offered)
@@ -233,7 +232,11 @@ func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCla
 	}
 	o.placement = group
 	o.request.Tags[tagGroups] = hashOf(groupsOf(class))
-	w := writer{provider: p, claim: claim, demand: d, order: o,
+	labels, err := p.userDataLabels(context.WithoutCancel(ctx), claim) // other claims may wait for the order
+	if err != nil {
+		return nil, err
+	}
+	w := writer{provider: p, claim: claim, labels: labels, demand: d, order: o,
 		zones: map[subnet.Need][]subnet.Choice{}, templates: map[layout]string{}}
 	for _, each := range chosen.Offers {
 		override, err := w.override(each, byName[each.Type])
@@ -242,7 +245,21 @@ func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCla
 		}
 		o.request.Overrides = append(o.request.Overrides, override)
 	}
+	if !alike(o.request.Overrides) {
+		o.cut()
+	}
 	return o, nil
+}
+
+// cut reduces an order to what its fleet has (E-28): only for these pools addresses are held, templates made and
+// refusals noted.
+func (o *order) cut() {
+	o.request.Overrides = o.request.Pools()
+	needed := map[string]*awsec2.CreateLaunchTemplateInput{}
+	for _, each := range o.request.Overrides {
+		needed[each.Template] = o.templates[each.Template]
+	}
+	o.templates = needed
 }
 
 // same reports whether both catalogues are the very same: overlays make another one.
@@ -328,6 +345,7 @@ const resourceEFA = "vpc.amazonaws.com/efa"
 type writer struct {
 	provider  *Provider
 	claim     *karpenterv1.NodeClaim
+	labels    map[string]string // of the claim, for user data
 	demand    choose.Demand
 	order     *order
 	zones     map[subnet.Need][]subnet.Choice
@@ -346,7 +364,7 @@ type layout struct {
 func (w *writer) content(by layout, capacityType string) (*awsec2.CreateLaunchTemplateInput, error) {
 	p, class := w.provider, w.order.class
 	family := resolve.Family(&class.Spec)
-	data, err := p.userData(w.claim, class, family, capacityType, by.pods)
+	data, err := w.userData(family, capacityType, by.pods)
 	if size, known := userdata.SizeOf(data, err); known {
 		p.config.Rendered(class, size)
 	}
@@ -390,42 +408,6 @@ func (p *Provider) left(id string) int64 {
 		return left
 	}
 	return 1 << 32
-}
-
-// userData returns what a machine reads at its start. It leaves out labels that only this claim has: the node gets
-// them when it registers, and they would require a template for each claim (E-30).
-func (p *Provider) userData(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, family, capacityType string,
-	pods int64) (
-	string, error,
-) {
-	text := aws.ToString(class.Spec.UserData)
-	if family == resolve.FamilyCustom {
-		return text, nil
-	}
-	own := map[string]bool{}
-	for _, r := range claim.Spec.Requirements {
-		own[r.Key] = true
-	}
-	labels := maps.Clone(claim.Labels)
-	maps.DeleteFunc(labels, func(key, _ string) bool { return own[key] })
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[karpenterv1.NodePoolLabelKey] = claim.Labels[karpenterv1.NodePoolLabelKey]
-	labels[karpenterv1.CapacityTypeLabelKey] = capacityType
-	labels[awsv1.NodeClassLabelKey] = class.Name
-	maps.DeleteFunc(labels, func(_, value string) bool { return value == "" })
-	facts := p.config.Facts()
-	node := userdata.Node{
-		Cluster: facts.Join, Kubelet: class.Spec.Kubelet, MaxPods: pods, DNS: facts.DNS, Labels: labels,
-		Taints: slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints,
-			[]corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}}),
-		LocalStorage: class.Spec.InstanceStorePolicy != nil && *class.Spec.InstanceStorePolicy == "RAID0",
-	}
-	if family == resolve.FamilyBottlerocket {
-		return userdata.Bottlerocket(text, node, "")
-	}
-	return userdata.AL2023(text, node)
 }
 
 // key returns a text that is equal for orders that may share a call.

@@ -14,6 +14,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
@@ -62,8 +63,10 @@ func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 }
 
 // Receive reads up to [AtOnce] messages of a queue, by its URL, and waits up to wait for the first (E-51). news
-// reports whether Notices has new ones. A message without a machine of ours is deleted at once. Whether that succeeds
-// is known later ([Provider.Undeleted]): a queue that keeps its messages can still be read.
+// reports whether Notices has new ones. A message without a machine of ours is deleted at once. Before the first
+// listing of this process nobody can tell: then the queue keeps messages about machines that no claim names, and shows
+// them again soon. Whether a deletion succeeds is known later ([Provider.Undeleted]): a queue that keeps its messages
+// can still be read.
 func (p *Provider) Receive(ctx context.Context, queueURL string,
 	wait time.Duration) (received int, news bool, err error) {
 	out, err := p.config.Clients.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
@@ -73,9 +76,24 @@ func (p *Provider) Receive(ctx context.Context, queueURL string,
 	if err != nil {
 		return 0, false, fmt.Errorf("reading the interruption queue %s: %w", queueURL, machines.Told(err))
 	}
-	now := p.config.Clock.Now()
+	now, listed := p.config.Clock.Now(), p.listed()
+	bound := sync.OnceValue(func() []*karpenterv1.NodeClaim {
+		claims, _ := p.config.Cluster.Claims(ctx) // without them as if there were none
+		return claims
+	})
 	for _, m := range out.Messages {
-		read := queue.Parse([]byte(aws.ToString(m.Body)), now, p.known)
+		stranger := false
+		read := queue.Parse([]byte(aws.ToString(m.Body)), now, func(instanceID string) string {
+			id := p.known(instanceID)
+			if id == "" {
+				id = boundTo(bound(), instanceID)
+			}
+			stranger = stranger || id == ""
+			return id
+		})
+		if stranger && !listed {
+			continue
+		}
 		p.config.Meter.Heard(read, now)
 		if len(read.Notices) == 0 {
 			p.deletions.Add(queueURL, aws.ToString(m.ReceiptHandle))
@@ -84,6 +102,23 @@ func (p *Provider) Receive(ctx context.Context, queueURL string,
 		news = p.told.add(read.Notices, queueURL, aws.ToString(m.ReceiptHandle)) || news
 	}
 	return len(out.Messages), news, nil
+}
+
+// listed reports whether this process has listed its machines.
+func (p *Provider) listed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lastListing > 0
+}
+
+// boundTo returns the provider ID of an instance that one of the claims names, "" for others.
+func boundTo(claims []*karpenterv1.NodeClaim, instanceID string) string {
+	for _, claim := range claims {
+		if strings.HasSuffix(claim.Status.ProviderID, "/"+instanceID) {
+			return claim.Status.ProviderID
+		}
+	}
+	return ""
 }
 
 // known returns the provider ID of an instance of this cluster, "" for others. It makes no call.

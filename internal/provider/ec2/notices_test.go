@@ -44,6 +44,9 @@ func TestMessagesAreDeletedTogether(t *testing.T) {
 	t.Parallel()
 	const messages, most = 60, 15 // a busy machine may be late for some company
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
+	if _, err := a.List(t.Context()); err != nil { // before that it would not be known whose they are
+		t.Fatal(err)
+	}
 	a.warnings(t, messages, "i-0123456789abcdef0") // nobody's
 	if list, err := a.Notices(t.Context()); err != nil || len(list.List) > 0 {
 		t.Fatalf("notices %v, error %v of somebody else's machine", list, err)
@@ -75,11 +78,59 @@ func TestMessagesAreDeletedTogether(t *testing.T) {
 	}
 }
 
+// E-51, E-52: a new process loses no warning that comes before it has listed its machines. Those of machines that
+// claims name are notices at once, others stay in the queue until the listing.
+func TestANewProcessLosesNoWarning(t *testing.T) {
+	t.Parallel()
+	s := whatIsSold(t)
+	a := newAccount(t, s, ec2test.Faults{})
+	ids := map[string]string{} // by claim
+	for _, name := range []string{"bound", "loose"} {
+		c := claim(name)
+		i, err := a.Launch(t.Context(), c, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids[name] = i.ProviderID; name == "bound" {
+			a.kube.bind(a.kube.Of(c.UID), i.ProviderID)
+		}
+	}
+	a.Settle(t)
+	if _, err := a.Notices(t.Context()); err != nil { // that they run
+		t.Fatal(err)
+	}
+	a.emptied(t)
+	a.Provider = a.restart(t, s, a.server.URL()+"/"+ec2test.Account+"/"+clusterName)
+	a.Interrupt(t, ids["bound"])
+	a.Interrupt(t, ids["loose"])
+	a.warnings(t, 1, "i-0123456789abcdef0") // nobody's
+	list, err := a.Notices(t.Context())
+	if err != nil || len(list.List) != 1 || list.List[0].ProviderID != ids["bound"] {
+		t.Errorf("before the listing: notices %v, error %v; want that of %s", list.List, err, ids["bound"])
+	}
+	if _, err := a.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.server.Advance(time.Minute) // they are shown again
+	if list, err = a.Notices(t.Context()); err != nil || len(list.List) != 2 {
+		t.Errorf("after the listing: notices %v, error %v; want those of both machines", list.List, err)
+	}
+	for _, notice := range list.List {
+		if err := a.Acknowledge(t.Context(), notice); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.emptied(t)
+}
+
 // E-51: a failed deletion of a message is no failure of reading. It is reported by itself, and the message comes
 // again.
 func TestMessagesThatCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{Deny: []ec2test.Denial{{Action: "sqs:DeleteMessage"}}})
+	if _, err := a.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	a.warnings(t, 3, "i-0123456789abcdef0")
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
 		if _, err := a.Notices(t.Context()); err != nil {

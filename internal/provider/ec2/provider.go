@@ -50,6 +50,8 @@ type Cluster interface {
 	// NodeClass returns an EC2NodeClass with its status. For one that does not exist, the error is
 	// apierrors.IsNotFound.
 	NodeClass(ctx context.Context, name string) (*awsv1.EC2NodeClass, error)
+	// NodePool returns a NodePool, from the cache. For one that does not exist, the error is apierrors.IsNotFound.
+	NodePool(ctx context.Context, name string) (*karpenterv1.NodePool, error)
 	// Claims returns every NodeClaim of EC2NodeClasses, from the cache. The provider does not change them.
 	Claims(ctx context.Context) ([]*karpenterv1.NodeClaim, error)
 	// LiveClaims returns the claims from the API server, at least as new as the moment of the call.

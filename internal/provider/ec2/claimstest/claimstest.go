@@ -1,5 +1,5 @@
-// Package claimstest simulates the NodeClaims of an API server, for tests of the EC2 provider and for places without
-// one. It is as strict as the real one: it does not overwrite concurrent changes.
+// Package claimstest simulates the NodeClaims and NodePools of an API server, for tests of the EC2 provider and for
+// places without one. It is as strict as the real one: it does not overwrite concurrent changes.
 package claimstest
 
 import (
@@ -18,10 +18,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 )
 
-// Store holds NodeClaims. The zero value has none. Safe for concurrent use.
+// Store holds NodeClaims and NodePools. The zero value has none. Safe for concurrent use.
 type Store struct {
 	mu    sync.Mutex
 	byUID map[types.UID]*karpenterv1.NodeClaim
+	pools map[string]*karpenterv1.NodePool
 }
 
 // Put stores a claim in place of the one with its UID.
@@ -36,6 +37,26 @@ func (c *Store) put(claim *karpenterv1.NodeClaim) {
 		c.byUID = map[types.UID]*karpenterv1.NodeClaim{}
 	}
 	c.byUID[claim.UID] = claim
+}
+
+// PutPool stores a pool in place of the one with its name.
+func (c *Store) PutPool(pool *karpenterv1.NodePool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pools == nil {
+		c.pools = map[string]*karpenterv1.NodePool{}
+	}
+	c.pools[pool.Name] = pool.DeepCopy()
+}
+
+// NodePool implements ec2.Cluster.
+func (c *Store) NodePool(_ context.Context, name string) (*karpenterv1.NodePool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if pool := c.pools[name]; pool != nil {
+		return pool.DeepCopy(), nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Group: karpenterv1.Group, Resource: "nodepools"}, name)
 }
 
 // Of returns a copy of the claim with that UID, nil for none.

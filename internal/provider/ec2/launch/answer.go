@@ -44,7 +44,7 @@ func Read(r Request, out *ec2.CreateFleetOutput) (instances []Instance, refused 
 	if out == nil {
 		return nil, nil
 	}
-	pools := r.pools()
+	pools := r.Pools()
 	for _, group := range out.Instances {
 		said := r.said(group.LaunchTemplateAndOverrides)
 		said.Type = cmp.Or(string(group.InstanceType), said.Type)

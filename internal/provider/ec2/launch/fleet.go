@@ -35,8 +35,8 @@ type Request struct {
 // version is the only version of our launch templates. Versions that others add do not count.
 const version = "1"
 
-// pools returns the overrides within EC2's bounds, cheapest first.
-func (r *Request) pools() []Override { return Cut(r.Overrides, FleetBounds(), r.Minima) }
+// Pools returns the overrides within EC2's bounds, cheapest first: those that the fleet has.
+func (r *Request) Pools() []Override { return Cut(r.Overrides, FleetBounds(), r.Minima) }
 
 // Fleet returns the call for a launch (E-28). It does not depend on the order of the request's overrides and tags,
 // except that the first of equal pools counts.
@@ -97,7 +97,7 @@ func (r *Request) configs() []ec2types.FleetLaunchTemplateConfigRequest {
 	var configs []ec2types.FleetLaunchTemplateConfigRequest
 	at := map[string]int{} // by template: its position
 	rank, last := -1.0, resources.Money(-1)
-	for _, o := range r.pools() {
+	for _, o := range r.Pools() {
 		i, known := at[o.Template]
 		if !known {
 			i = len(configs)

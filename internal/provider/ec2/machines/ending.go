@@ -51,7 +51,7 @@ func (m *Machines) coming(_ string, asked []string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(leaving, func(providerID string) bool {
-		_, id, err := ParseProviderID(providerID)
+		id, err := instanceOf(providerID)
 		if err != nil || m.ending[id] != nil {
 			return false
 		}

@@ -182,7 +182,7 @@ func (m *Machines) read(reservations []ec2types.Reservation) []Machine {
 // Get returns one instance, or [provider.ErrNotFound] when it is proved gone (E-39). launched is when it was launched,
 // zero when unknown.
 func (m *Machines) Get(ctx context.Context, providerID string, launched time.Time) (Machine, error) {
-	_, id, err := ParseProviderID(providerID)
+	id, err := instanceOf(providerID)
 	if err != nil {
 		return Machine{}, fmt.Errorf("%w: %w", provider.ErrNotFound, err)
 	}
@@ -200,7 +200,7 @@ func (m *Machines) Get(ctx context.Context, providerID string, launched time.Tim
 // means that the instance is proved gone. inUse is called right before EC2 is asked. If it returns true, the machine
 // stays and the caller must ask again. A nil inUse means never in use. Of several callers the last inUse counts.
 func (m *Machines) End(ctx context.Context, providerID string, launched time.Time, inUse func() bool) error {
-	_, id, err := ParseProviderID(providerID)
+	id, err := instanceOf(providerID)
 	if err != nil {
 		return fmt.Errorf("%w: %w", provider.ErrNotFound, err)
 	}

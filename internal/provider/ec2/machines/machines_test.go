@@ -218,6 +218,52 @@ func TestWhatHadEndedIsGone(t *testing.T) {
 	}
 }
 
+// in is a client of a server that shows every instance in one zone.
+type in struct {
+	*ec2.Client
+	zone string
+}
+
+func (c in) DescribeInstances(ctx context.Context, ask *ec2.DescribeInstancesInput, options ...func(*ec2.Options)) (
+	*ec2.DescribeInstancesOutput, error,
+) {
+	out, err := c.Client.DescribeInstances(ctx, ask, options...)
+	if err == nil {
+		for _, r := range out.Reservations {
+			for i := range r.Instances {
+				r.Instances[i].Placement = &ec2types.Placement{AvailabilityZone: &c.zone}
+			}
+		}
+	}
+	return out, err
+}
+
+// E-46: what is listed is found and ended by that provider ID, however its zone is named: a Wavelength Zone, one whose
+// name nobody knows yet, or none that the server tells.
+func TestAMachineOfAnyZoneIsFoundAndEnded(t *testing.T) {
+	t.Parallel()
+	for _, zone := range []string{"us-east-1-wl1-bos-wlz-1", "us-west-2-lax-1a", "moon", ""} {
+		a := newAccount(t, ec2test.Options{})
+		a.launch(1, onDemand, ours()...)
+		ms := machines.New(t.Context(), machines.Config{EC2: in{ec2.NewFromConfig(a.Config()), zone},
+			Clock: clock{a.Server}, Cluster: "c1"})
+		list, err := ms.List(t.Context())
+		if err != nil || len(list) != 1 {
+			t.Fatalf("zone %q: listed %v, error %v", zone, idsOf(list), err)
+		}
+		id := list[0].ProviderID()
+		if m, err := ms.Get(t.Context(), id, time.Time{}); err != nil || m.ProviderID() != id {
+			t.Errorf("Get(%q) returns %+v, error %v", id, m, err)
+		}
+		if err := ms.End(t.Context(), id, time.Time{}, nil); err != nil {
+			t.Errorf("End(%q): %v, want it to be accepted", id, err)
+		}
+		if state := a.Instances()[0].State; state != ec2test.ShuttingDown && state != ec2test.Terminated {
+			t.Errorf("the instance %q is %s, want it to end", id, state)
+		}
+	}
+}
+
 // E-39: an instance that EC2 does not show yet is not gone; one that has ended is, and so is one that stays unknown.
 func TestWhenAMachineIsGone(t *testing.T) {
 	t.Parallel()

@@ -309,6 +309,9 @@ func (w *work) roomFor(k *kind, pods int64) map[string]bool {
 	within := slices.DeleteFunc(slices.Clone(w.subnets),
 		func(s subnet.Subnet) bool { return !slices.Contains(k.zones, s.Zone) })
 	choices, short := subnet.Choose(within, w.left, key.need)
+	if short != "" { // not while only launches under way have the addresses
+		_, short = subnet.Choose(within, w.atRest, key.need)
+	}
 	if short != "" && (w.short == "" || key.need.Total() < w.least) {
 		w.short, w.least = short, key.need.Total()
 	}

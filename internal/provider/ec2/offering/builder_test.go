@@ -254,6 +254,9 @@ func TestZonesWithoutAddressesAreNotAvailable(t *testing.T) {
 	check("nothing is known", of("a", "b", "c"), of("a", "b"), "")
 	free.Seen(start, map[string]int64{"subnet-a": 738, "subnet-b": 30, "subnet-c": 29})
 	check("few in b and c", of("a", "b"), of("a"), "")
+	launch := free.Begin([]string{"subnet-a", "subnet-b", "subnet-c"}, subnet.Need{AtOnce: 1, Later: 110}, 9)
+	check("only a launch under way has them", of("a"), of("a"), "")
+	free.End(launch, start)
 	free.Seen(start.Add(time.Minute), map[string]int64{"subnet-a": 29, "subnet-b": 30, "subnet-c": 1000})
 	check("enough in a zone that does not sell the type", of("b", "c"), of("b"), "subnet-b in b")
 	in.Settings.PodAddresses = subnet.Elsewhere

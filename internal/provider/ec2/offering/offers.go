@@ -13,6 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/instancetype"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
 )
 
 const (
@@ -71,9 +72,14 @@ func ends(r awsv1.CapacityReservation, now time.Time) bool {
 }
 
 // left returns the free addresses of a subnet. One that nobody has counted yet has enough.
-func (w *work) left(id string) int64 {
+func (w *work) left(id string) int64 { return w.counted(id, (*subnet.Free).Left) }
+
+// atRest is left without launches under way.
+func (w *work) atRest(id string) int64 { return w.counted(id, (*subnet.Free).AtRest) }
+
+func (w *work) counted(id string, by func(free *subnet.Free, id string) (left int64, known bool)) int64 {
 	if w.in.Free != nil {
-		if left, known := w.in.Free.Left(id); known {
+		if left, known := by(w.in.Free, id); known {
 			return left
 		}
 	}

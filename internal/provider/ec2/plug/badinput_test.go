@@ -7,19 +7,29 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the program says into the page")
@@ -37,7 +47,7 @@ type badInput struct {
 	class    func(*awsv1.EC2NodeClass)
 	prepare  func(*region)
 	tried    bool     // by dry runs, which takes types
-	told     string   // the type of a condition; ready, event or log
+	told     string   // the type of a condition; ready, event, log or collector
 	as       string   // the input that the same is told of; "" for one that the page shows
 	want     []string // what the text has to have, the reason first
 }
@@ -111,6 +121,8 @@ func (b badInput) say(t *testing.T) string {
 		text := logged.String()
 		text, _, _ = strings.Cut(text[strings.LastIndex(text, `"msg"="`)+len(`"msg"="`):], `" "`)
 		return steady(strings.ReplaceAll(text, `\"`, `"`))
+	case "collector":
+		return steady(r.collect())
 	}
 	c := r.condition("default", b.told)
 	return steady(fmt.Sprintf("%s is %s, %s: %s", b.told, c.Status, c.Reason, c.Message))
@@ -119,7 +131,7 @@ func (b badInput) say(t *testing.T) string {
 // steady replaces the parts that differ from run to run.
 func steady(text string) string {
 	for _, each := range []struct{ pattern, by string }{
-		{`\b(ami|subnet|sg|cr|snap|lt|vpc)-[0-9a-f]{17}\b`, "$1-0123456789abcdef0"},
+		{`\b(ami|subnet|sg|cr|snap|lt|vpc|i)-[0-9a-f]{17}\b`, "$1-0123456789abcdef0"},
 		{`joiner-us-east-1-[0-9a-f]{40}`, "joiner-us-east-1-0123456789abcdef0123456789abcdef01234567"},
 		{`karpenter\.k8s\.aws/[0-9a-f]{32}`, "karpenter.k8s.aws/0123456789abcdef0123456789abcdef"},
 		{`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "2026-11-02T09:00:00Z"},
@@ -358,6 +370,8 @@ func services() []badInput {
 			prepare: func(r *region) { r.server.AddNetwork("other") }, // it has what it needs, but not of EKS
 			told:    validation,
 			want:    []string{"ClusterNotFound", `"other"`, "--cluster-endpoint", "--cluster-service-cidr"}},
+		{name: "E-55, another name of the cluster", prepare: mistyped, told: "collector",
+			want: []string{"NodeClaim unready", "eks:eks-cluster-name=c1", `--cluster-name is "other"`}},
 	}
 }
 
@@ -366,4 +380,79 @@ func (r *region) faults(f ec2test.Faults) {
 	if err := r.server.SetFaults(f); err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+// mistyped gives the cluster machines, and another name: one has a node that is Ready, one a node that is not.
+func mistyped(r *region) {
+	r.t.Helper()
+	newDay(r).run(70 * time.Second) // until EC2 is sure to know the profile
+	for _, name := range []string{"ready", "unready"} {
+		r.join(name)
+		launched := &karpenterv1.NodeClaim{}
+		r.read(name, launched)
+		launched.Status.Conditions = append(launched.Status.Conditions,
+			karpenterv1.Condition{Type: karpenterv1.ConditionTypeLaunched, Status: metav1.ConditionTrue})
+		if err := r.kube.Status().Update(r.t.Context(), launched); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	node := &corev1.Node{}
+	r.read("node-unready", node)
+	node.Status.Conditions[0].Status = corev1.ConditionUnknown
+	if err := r.kube.Status().Update(r.t.Context(), node); err != nil {
+		r.t.Fatal(err)
+	}
+	r.server.AddNetwork("other")
+	r.pass(10 * time.Minute)
+	r.settings.clusterName = "other"
+	r.link = r.again()
+}
+
+func (r *region) read(name string, into client.Object) {
+	r.t.Helper()
+	if err := r.kube.Get(r.t.Context(), client.ObjectKey{Name: name}, into); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// collect compares NodeClaims and machines, and returns the error. No claim is deleted, and no machine ended.
+func (r *region) collect() string {
+	r.t.Helper()
+	indexed := interceptor.NewClient(r.kube.(client.WithWatch), interceptor.Funcs{ // the fake one has no index
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
+			options ...client.ListOption) error {
+			nodes, is := list.(*corev1.NodeList)
+			if !is {
+				return c.List(ctx, list, options...)
+			}
+			of := (&client.ListOptions{}).ApplyOptions(options).FieldSelector
+			err := c.List(ctx, list)
+			nodes.Items = slices.DeleteFunc(nodes.Items, func(n corev1.Node) bool {
+				return !of.Matches(fields.Set{claim.IndexNodeProviderID: n.Spec.ProviderID})
+			})
+			return err
+		},
+	})
+	_, err := claim.NewCollector(claim.Config{Client: indexed, Live: r.kube, Fleet: fleet.New(lazy{link: r.link}),
+		Events: r, Metrics: metrics.New(prometheus.NewRegistry()), Now: r.Now, Log: logr.Discard(),
+	}).Reconcile(r.t.Context(), request())
+	var left karpenterv1.NodeClaimList
+	if err := r.kube.List(r.t.Context(), &left); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, c := range left.Items {
+		if c.DeletionTimestamp != nil {
+			r.t.Errorf("NodeClaim %s is deleted", c.Name)
+		}
+	}
+	for _, i := range r.server.Instances() {
+		if i.State != ec2test.Running {
+			r.t.Errorf("instance %s is %s", i.ID, i.State)
+		}
+	}
+	if len(left.Items) != 2 || len(r.server.Instances()) != 2 || err == nil {
+		r.t.Fatalf("%d claims, %d instances, error %v; want two each, and an error", len(left.Items),
+			len(r.server.Instances()), err)
+	}
+	return err.Error()
 }

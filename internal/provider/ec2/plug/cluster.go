@@ -33,6 +33,12 @@ func (c cluster) NodeClass(ctx context.Context, name string) (*awsv1.EC2NodeClas
 	return &class, c.client.Get(ctx, types.NamespacedName{Name: name}, &class)
 }
 
+// NodePool implements ec2.Cluster.
+func (c cluster) NodePool(ctx context.Context, name string) (*karpenterv1.NodePool, error) {
+	var pool karpenterv1.NodePool
+	return &pool, c.client.Get(ctx, types.NamespacedName{Name: name}, &pool)
+}
+
 // Claims implements ec2.Cluster. It returns the objects of the cache itself: nobody may change them.
 func (c cluster) Claims(ctx context.Context) ([]*karpenterv1.NodeClaim, error) {
 	return listed(ctx, c.client, client.UnsafeDisableDeepCopy)

@@ -190,6 +190,9 @@ func TestMessagesAreCounted(t *testing.T) {
 	message(state, `{`+id+`, "state": "running"}`)
 	message("Something new", "{}")
 	r.server.Send("warnings", "garbage")
+	if _, err := c.machines.List(t.Context()); err != nil { // before that nobody's messages stay
+		t.Fatal(err)
+	}
 	if received, news, err := c.machines.Receive(t.Context(), url, 0); received != 8 || news || err != nil {
 		t.Fatalf("%d messages, news %v, error %v", received, news, err)
 	}

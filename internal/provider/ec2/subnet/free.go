@@ -49,7 +49,7 @@ func NeedOf(pods PodAddresses, maxPods, prefixes int64) Need {
 }
 
 // Free counts the free addresses of subnets: EC2's last answer minus what it cannot have counted (E-12). Launches
-// under way count for every subnet that they name. So do addresses that machines took since, and those that starting
+// under way count in every subnet that they name. So do addresses that machines took since, and those that starting
 // machines may still take. A restart only makes it a little less cautious. Safe for concurrent use.
 type Free struct {
 	mu      sync.Mutex
@@ -148,13 +148,18 @@ func (c *count) forget() {
 	c.takes = left
 }
 
-// Begin holds, until End, what a launch of this number of machines may take from each of the subnets.
+// Begin holds, until End, what a launch of this number of machines may take from each of the subnets: all that the
+// machines take at once, and this subnet's share of what they take later. That share is an estimate. All of it in each
+// subnet would close zones to other launches, although the machines come to one of them only.
 func (f *Free) Begin(subnets []string, need Need, machines int64) (launch int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h := hold{subnets: map[string]bool{}, amount: need.Total() * machines}
+	h := hold{subnets: map[string]bool{}, amount: need.AtOnce * machines}
 	for _, id := range subnets {
 		h.subnets[id] = true
+	}
+	if among := int64(len(h.subnets)); among > 0 {
+		h.amount += need.Later * ((machines + among - 1) / among)
 	}
 	f.next++
 	f.holds[f.next] = h
@@ -201,7 +206,12 @@ func (f *Free) Full(subnet string, at time.Time) {
 
 // Left returns how many addresses of a subnet a launch may count on. known is false for a subnet that EC2 has not
 // named.
-func (f *Free) Left(subnet string) (left int64, known bool) {
+func (f *Free) Left(subnet string) (left int64, known bool) { return f.left(subnet, true) }
+
+// AtRest is Left without launches under way. These end within seconds, so what only they lack is no news for users.
+func (f *Free) AtRest(subnet string) (left int64, known bool) { return f.left(subnet, false) }
+
+func (f *Free) left(subnet string, underWay bool) (left int64, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.subnets[subnet]
@@ -216,7 +226,7 @@ func (f *Free) Left(subnet string) (left int64, known bool) {
 		left -= t.need.Total()
 	}
 	for _, h := range f.holds {
-		if h.subnets[subnet] {
+		if underWay && h.subnets[subnet] {
 			left -= h.amount
 		}
 	}

@@ -54,7 +54,10 @@ func TestFreeAddressesAreCounted(t *testing.T) {
 	need := subnet.Need{AtOnce: 1, Later: 10}
 	f.Seen(after(0), map[string]int64{"a": 100, "b": 50})
 	launch := f.Begin([]string{"a", "b"}, need, 3)
-	left("under way, either may have it", 67, 17)
+	left("under way, either may have all machines, and half of their pods", 77, 27)
+	if got, known := f.AtRest("b"); !known || got != 50 {
+		t.Errorf("without the launch b has %d (known: %t), want 50", got, known)
+	}
 	f.End(launch, after(20*time.Second), subnet.Took{Machine: "i-1", Subnet: "a", Need: need},
 		subnet.Took{Machine: "i-2", Subnet: "a", Need: need})
 	left("launched into a", 78, 50)
