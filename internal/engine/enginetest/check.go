@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
@@ -29,6 +30,9 @@ func Check(before *cluster.Snapshot, p plan.Plan, choice int) []string {
 	c.broken = append(lost, c.broken...)
 	c.reservations(before)
 	c.ceiling(before)
+	for _, l := range p.Launches {
+		c.choice(before.Pool(l.Pool), l)
+	}
 	for _, pool := range after.Pools {
 		if pool.Used.Nodes > before.Pool(pool.Name).Used.Nodes {
 			c.limits(pool)
@@ -241,6 +245,47 @@ func (c *checker) limits(pool *cluster.Pool) {
 				l.Resources[i])
 		}
 	}
+}
+
+// choice: a claim has as many values of a label as its pool insists on (P-09).
+func (c *checker) choice(pool *cluster.Pool, l plan.Launch) {
+	if pool.RelaxMinValues {
+		return
+	}
+	for _, demand := range pool.MinValues {
+		if !pool.Catalog.Known(demand.Key) {
+			continue
+		}
+		values := map[string]bool{}
+		for _, o := range pool.Catalog.Offers {
+			if !o.Available || !slices.Contains(l.Types, pool.Catalog.Types[o.Type].Name) {
+				continue
+			}
+			if listed, finite := o.Labels.Get(demand.Key).Values(); finite && admits(pool, l, o) {
+				for _, value := range listed {
+					values[value] = true
+				}
+			}
+		}
+		if len(values) < demand.Count || l.Relaxed != nil {
+			c.fail("pool %s insists on %d values of %s, a claim has %d", pool.Name, demand.Count, demand.Key,
+				len(values))
+		}
+	}
+}
+
+// admits reports whether a launch, types aside, leaves an offer open.
+func admits(pool *cluster.Pool, l plan.Launch, o catalog.Offer) bool {
+	for r := range l.Requirements.All() {
+		is := requirement.Absent(r.Key())
+		if o.Labels.Holds(r.Key()) {
+			is = o.Labels.Get(r.Key())
+		}
+		if pool.Catalog.Known(r.Key()) && !is.Intersects(r) {
+			return false
+		}
+	}
+	return true
 }
 
 // reservations: no more nodes than an offering covers, unless there were too many before (P-11).

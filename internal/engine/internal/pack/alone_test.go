@@ -112,12 +112,15 @@ var aloneTests = []alone{
 		opens: "p: m x", narrows: "p: m", explains: "p: -"},
 	{rule: spotShareRule{}, says: "a node that would be one spot node too many is none",
 		script: "type m cpu=2 mem=8Gi od=0.1 spot=0.03\ntype x cpu=4 mem=16Gi spot=0.05\npool p spot-ratio=50\npool q\n" +
-			"node n1 type=m zone=a pool=p capacity=spot\npod asks cpu=1",
-		opens: "p: m x; q: m x", narrows: "p: m; q: m x", explains: "p: -; q: -"},
+			"pool r spot-ratio=0 minvalues=type:2\nnode n1 type=m zone=a pool=p capacity=spot\npod asks cpu=1",
+		opens: "p: m x; q: m x; r: m x", narrows: "p: m; q: m x; r: m",
+		explains: "p: -; q: -; r: minValues asks for 2 values of node.kubernetes.io/instance-type, with only 1 left " +
+			"for the pod: joiner.sh/spot-ratio of the pool allows no further node that may be spot"},
 	{rule: limitRule{}, says: "what is larger than the limits admit is not counted for a node",
-		script: types + "pool p limit.cpu=3\npool full limit.cpu=1\npod asks cpu=1",
-		opens:  "full: m x; p: m x", narrows: "full: -; p: m x",
-		explains: "full: cpu 0 of 1 in use, another node adds 2 (soft limit); p: -"},
+		script: types + "pool p limit.cpu=3\npool full limit.cpu=1\npool two limit.cpu=3 minvalues=type:2\npod asks cpu=1",
+		opens:  "full: m x; p: m x; two: m x", narrows: "full: -; p: m x; two: -",
+		explains: "full: cpu 0 of 1 in use, another node adds 2 (soft limit); p: -; two: cpu 0 of 3 in use, another " +
+			"node adds 4 (soft limit), since minValues asks for a choice"},
 	{rule: minValuesRule{}, says: "a claim keeps its choice",
 		script: types + "pool p minvalues=type:2\npool three minvalues=type:3\npod asks cpu=1",
 		opens:  "p: m x; three: m x", narrows: "p: m x; three: -",

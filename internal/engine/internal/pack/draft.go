@@ -89,7 +89,7 @@ func (s *solver) someWait() bool {
 // draftPool returns the first pool that launches; nil when a draft could not tell what that pool launches.
 func (s *solver) draftPool() *pool {
 	for _, p := range s.pools {
-		if p.Blocked != "" || p.closed || p.Catalog == nil {
+		if !p.launches() {
 			continue
 		}
 		if p.reserved == nil && p.covered == nil && p.mixable() {

@@ -148,6 +148,25 @@ func (s *solver) back(t *topology.Tracker, pod *cluster.Pod) {
 	t.Place(pod.Shape, l.bin, topology.Running)
 }
 
+// packLeaving is [solver.packLiked] for pods of which some may run. A node that goes counts no more once the last of
+// them has left it.
+func (s *solver) packLeaving(pods []*cluster.Pod) []*cluster.Pod {
+	rest := s.packLiked(pods)
+	if len(s.leavers) == 0 {
+		return rest
+	}
+	waiting := map[string]bool{}
+	for _, pod := range rest {
+		waiting[pod.UID] = true
+	}
+	for _, pod := range pods {
+		if !waiting[pod.UID] {
+			s.leave(s.topology, pod)
+		}
+	}
+	return rest
+}
+
 // leaving reports whether the pod runs on a node that goes, in the way of some constraint.
 func (s *solver) leaving(pod *cluster.Pod) bool { return s.leavers[pod.UID] != nil }
 

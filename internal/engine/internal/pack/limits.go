@@ -11,7 +11,7 @@ import (
 
 // limitRule: a pool stays within its limits (L-10, L-11), and the cluster within its own (K-53). Node limits are
 // checked before a node is planned (mayGrow), and resource limits each time that it is narrowed. The plan counts the
-// first offer that limits allow.
+// first offer that limits allow, and more where the pool insists on a choice (see holding).
 type limitRule struct {
 	anyNode
 	anyPool
@@ -21,7 +21,12 @@ type limitRule struct {
 func (limitRule) reads() []string { return nil }
 
 func (limitRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict {
-	if a.cheapest = a.pool.cheapestWithin(a.offers, n.held); a.cheapest < 0 {
+	if p := a.pool; p.Limits.HasResources() {
+		a.cheapest, a.holds = p.holding(p.used, a.offers, n.held)
+	} else {
+		a.cheapest = a.offers.First()
+	}
+	if a.cheapest < 0 {
 		return topology.Never
 	}
 	return topology.Yes
@@ -30,9 +35,8 @@ func (limitRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict {
 func (limitRule) placedIn(_ *solver, n *planned, a *attempt) {
 	p := n.pool
 	if p.Limits.HasResources() {
-		capacity := p.Catalog.Types[p.Catalog.Offers[a.cheapest].Type].Capacity
-		p.used.Capacity = p.used.Capacity.Plus(capacity).Minus(n.held)
-		n.held = capacity
+		p.used.Capacity = p.used.Capacity.Plus(a.holds).Minus(n.held)
+		n.held = a.holds
 	}
 }
 
@@ -49,13 +53,26 @@ func (limitRule) explains(_ *solver, e *explainer) bool {
 		e.stop(plan.ByLimit, code, resources.NameNodes, exceeded.Text(e.names))
 		return e.never(exceeded.Limit == 0)
 	}
-	if p.cheapestWithin(e.left, nil) < 0 {
-		capacity := p.Catalog.Types[p.Catalog.Offers[e.left.First()].Type].Capacity
-		exceeded, _ := p.Limits.Check(p.used, capacity)
+	if p.firstWithin(p.used, e.left, nil) < 0 {
+		exceeded, _ := p.Limits.Check(p.used, p.capacityOf(e.left.First()))
 		e.stop(plan.ByLimit, cause.ResourceLimit, e.names[exceeded.Component], exceeded.Text(e.names))
 		return e.never(p.firstWithin(limit.Usage{}, e.left, nil) < 0)
 	}
-	return true
+	return e.choiceWithin()
+}
+
+// choiceWithin says so if the limits admit a node, but none with the choice of values that the pool insists on.
+func (e *explainer) choiceWithin() bool {
+	p, offers := e.pool, e.unreserved()
+	if !p.insists() || !p.enough(offers) || p.cheapestWithin(offers, nil) >= 0 {
+		return true // or rather, minValues alone is in the way: see minValuesRule
+	}
+	_, needed := p.leastChoice(offers, func(resources.Vector) bool { return true })
+	exceeded, _ := p.Limits.Check(p.used, needed)
+	e.stop(plan.ByLimit, cause.ResourceLimit, e.names[exceeded.Component],
+		exceeded.Text(e.names)+", since minValues asks for a choice")
+	first, _ := p.holding(limit.Usage{}, offers, nil)
+	return e.never(first < 0)
 }
 
 // never notes in the last step whether even an empty pool could not have such a node. It returns false, as stop does.
@@ -88,23 +105,75 @@ func (p *pool) admitted() int {
 }
 
 // cheapestWithin returns the first of offers, in the order of the catalogue, whose capacity the pool's resource limits
-// still admit; -1 if there is none. held is counted already.
+// still admit; -1 if there is none, or not the choice that the pool insists on. held is counted already.
 func (p *pool) cheapestWithin(offers catalog.Bits, held resources.Vector) int {
-	return p.firstWithin(p.used, offers, held)
+	first, _ := p.holding(p.used, offers, held)
+	return first
 }
 
-// firstWithin is cheapestWithin for a pool with this usage.
+// firstWithin is cheapestWithin for a pool with this usage, whatever it insists on.
 func (p *pool) firstWithin(used limit.Usage, offers catalog.Bits, held resources.Vector) int {
 	if !p.Limits.HasResources() {
 		return offers.First()
 	}
 	for i := range offers.All() {
-		capacity := p.Catalog.Types[p.Catalog.Offers[i].Type].Capacity
-		if p.Limits.Room(used, capacity.Minus(held)) {
+		if p.Limits.Room(used, p.capacityOf(i).Minus(held)) {
 			return i
 		}
 	}
 	return -1
+}
+
+// holding returns the first of offers that the pool's resource limits admit with this usage, and what the plan counts
+// for a node that may become any of offers: the capacity of that one. The claim leaves out what is larger. So if the
+// pool insists on a choice (P-09), it is what the smallest choice takes. It returns -1 if limits admit none.
+func (p *pool) holding(used limit.Usage, offers catalog.Bits, held resources.Vector) (int, resources.Vector) {
+	if !p.Limits.HasResources() {
+		return offers.First(), nil
+	}
+	if p.insists() {
+		return p.leastChoice(offers, func(capacity resources.Vector) bool {
+			return p.Limits.Room(used, capacity.Minus(held))
+		})
+	}
+	if first := p.firstWithin(used, offers, held); first >= 0 {
+		return first, p.capacityOf(first)
+	}
+	return -1, nil
+}
+
+// leastChoice returns the first of the offers that are admitted, and the most of each resource that as few of them as
+// possible have, by price, so that those no larger are enough for minValues. It returns -1 if all are not enough.
+func (p *pool) leastChoice(offers catalog.Bits, admits func(resources.Vector) bool) (int, resources.Vector) {
+	first, most := -1, resources.Vector(nil)
+	for i := range offers.All() {
+		capacity := p.capacityOf(i)
+		if first >= 0 && p.Limits.Within(capacity, most) || !admits(capacity) {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		if most = most.Max(capacity); p.enough(p.within(offers, most)) {
+			return first, most
+		}
+	}
+	return -1, nil
+}
+
+func (p *pool) capacityOf(offer int) resources.Vector {
+	return p.Catalog.Types[p.Catalog.Offers[offer].Type].Capacity
+}
+
+// within returns those of offers that are no larger than held in what the pool limits.
+func (p *pool) within(offers catalog.Bits, held resources.Vector) catalog.Bits {
+	kept := catalog.NewBits(len(p.Catalog.Offers))
+	for i := range offers.All() {
+		if p.Limits.Within(p.capacityOf(i), held) {
+			kept.Add(i)
+		}
+	}
+	return kept
 }
 
 // withinHeld returns the offers that are no larger than what the plan counts against the pool's resource limits. So
@@ -113,13 +182,7 @@ func (b *planned) withinHeld() catalog.Bits {
 	if !b.pool.Limits.HasResources() {
 		return b.offers
 	}
-	kept := catalog.NewBits(len(b.pool.Catalog.Offers))
-	for i := range b.offers.All() {
-		if b.pool.Limits.Within(b.pool.Catalog.Types[b.pool.Catalog.Offers[i].Type].Capacity, b.held) {
-			kept.Add(i)
-		}
-	}
-	return kept
+	return b.pool.within(b.offers, b.held)
 }
 
 // CeilingCode returns why the limit of the whole cluster refuses a node: it is reached, or it is unknown.

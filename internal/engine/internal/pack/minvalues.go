@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// minValuesRule: a claim keeps as many values of a label as its pool demands (P-09).
+// minValuesRule: a claim keeps as many values of a label as its pool demands (P-09). It judges what the claim would
+// say, which may be less than what the node may become.
 type minValuesRule struct {
 	anyNode
 	anyPool
@@ -20,8 +21,17 @@ type minValuesRule struct {
 
 func (minValuesRule) reads() []string { return nil }
 
-func (minValuesRule) narrows(_ *solver, _ *planned, a *attempt) topology.Verdict {
-	if !a.pool.enough(a.offers) {
+func (minValuesRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict {
+	switch p := a.pool; {
+	case !p.insists():
+		return topology.Yes
+	case !p.enough(a.offers):
+		return topology.Never
+	case p.some == nil:
+		return topology.Yes // limits leave enough, too: see holding
+	}
+	would := planned{outlook: a.outlook, labels: n.labels.And(a.way.labels).And(a.labels), held: a.holds}
+	if !would.choice() {
 		return topology.Never
 	}
 	return topology.Yes
@@ -32,16 +42,52 @@ func (minValuesRule) placedIn(*solver, *planned, *attempt) {}
 // explains says nothing of pools whose taints are in the way. What is beyond taints is told for offers and limits
 // only.
 func (minValuesRule) explains(_ *solver, e *explainer) bool {
-	if e.isBeyond || e.enough() {
+	switch {
+	case e.isBeyond || e.enough() && e.sayable():
+		return true
+	case e.enough():
+		return e.stop(plan.ByPool, cause.MinValues, "minValues",
+			"minValues asks for more values than a claim can name: on some of its nodes daemons leave the pod no room")
+	}
+	return e.stop(plan.ByPool, cause.MinValues, "minValues", e.pool.fewValues(e.unreserved()))
+}
+
+// sayable reports whether a claim of what is left can name as many values as the pool insists on. It may not where
+// daemons run on some offers only (see planned.sayable).
+func (e *explainer) sayable() bool {
+	p, offers := e.pool, e.unreserved()
+	if p.some == nil || !p.insists() || !p.enough(offers) {
 		return true
 	}
-	return e.stop(plan.ByPool, cause.MinValues, "minValues", e.fewValues())
+	_, holds := p.holding(p.used, offers, nil)
+	would := planned{outlook: outlook{pool: p, offers: offers}, held: holds}
+	return would.choice()
 }
+
+// unreserved returns what is left without reservations.
+func (e *explainer) unreserved() catalog.Bits {
+	if e.pool.reserved == nil {
+		return e.left
+	}
+	return e.left.Minus(e.pool.reserved)
+}
+
+// insists reports whether the pool rather launches nothing than a node whose claim has fewer values.
+func (p *pool) insists() bool { return len(p.MinValues) > 0 && !p.RelaxMinValues }
 
 // enough reports whether offers still give every label the number of values that the pool demands, if it
 // insists (P-09).
 func (p *pool) enough(offers catalog.Bits) bool {
 	return p.RelaxMinValues || p.lacking(offers) == nil
+}
+
+// choice reports whether the claim of a planned node has enough values.
+func (b *planned) choice() bool {
+	if !b.pool.insists() {
+		return true
+	}
+	offers, _ := b.sayable(b.withinHeld())
+	return b.pool.enough(offers)
 }
 
 func (p *pool) lacking(offers catalog.Bits) map[requirement.Key]int { return Lacking(p.Pool, offers) }
@@ -64,12 +110,8 @@ func Lacking(p *cluster.Pool, offers catalog.Bits) map[requirement.Key]int {
 	return few
 }
 
-// fewValues names the first label with fewer values left than the pool demands.
-func (e *explainer) fewValues() string {
-	p, offers := e.pool, e.left
-	if p.reserved != nil {
-		offers = e.left.Minus(p.reserved)
-	}
+// fewValues names the first label with fewer values among offers than the pool demands.
+func (p *pool) fewValues(offers catalog.Bits) string {
 	few := p.lacking(offers)
 	for _, demand := range p.MinValues {
 		if n, lacks := few[demand.Key]; lacks {

@@ -89,26 +89,36 @@ func keepingApart(pods []*cluster.Pod) int {
 }
 
 // leastCost returns a lower bound on the cost of any plan on new nodes: for each resource, all that pods request,
-// where it is cheapest. It returns 0 unless there is exactly one pool.
+// where it is cheapest among what the pools that launch for pods may buy.
 func leastCost(snapshot *cluster.Snapshot, pods []*cluster.Pod) float64 {
-	if len(snapshot.Pools) != 1 || snapshot.Pools[0].Catalog == nil {
-		return 0
-	}
 	var sum resources.Vector
 	for _, pod := range pods {
 		sum = sum.Plus(pod.Shape.Requests)
 	}
-	p, highest := snapshot.Pools[0], 0.0
-	for r, amount := range sum {
-		least := math.Inf(1)
-		for i := range p.Catalog.Available.All() {
+	least := make([]float64, len(sum)) // what one of each costs
+	for r := range least {
+		least[r] = math.Inf(1)
+	}
+	for _, p := range snapshot.Pools {
+		if p.Blocked != "" || p.Static || p.Catalog == nil {
+			continue
+		}
+		offers := p.Catalog.Available.Clone()
+		p.Catalog.Narrow(offers, p.Requirements)
+		for i := range offers.All() {
 			offer := p.Catalog.Offers[i]
-			if room := p.Catalog.Types[offer.Type].Allocatable.At(r); room > 0 {
-				least = min(least, float64(offer.Sold()+p.NodeOverheadPrice)/float64(room))
+			price := float64(offer.Sold() + p.NodeOverheadPrice)
+			for r, room := range p.Catalog.Types[offer.Type].Allocatable {
+				if r < len(least) && room > 0 {
+					least[r] = min(least[r], price/float64(room))
+				}
 			}
 		}
-		if amount > 0 && !math.IsInf(least, 1) {
-			highest = max(highest, float64(least*float64(amount)))
+	}
+	highest := 0.0
+	for r, amount := range sum {
+		if amount > 0 && !math.IsInf(least[r], 1) {
+			highest = max(highest, float64(least[r]*float64(amount)))
 		}
 	}
 	return highest

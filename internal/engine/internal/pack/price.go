@@ -35,11 +35,15 @@ func (s *solver) packGroups(pods []*cluster.Pod) []*cluster.Pod {
 	for _, g := range groups {
 		g.pods = s.fillBins(g)
 	}
-	for _, p := range s.pools {
-		if p.Blocked == "" && !p.closed && p.Catalog != nil && p.mixable() {
+	for i, p := range s.pools {
+		switch {
+		case !p.launches():
+		case p.mixable():
 			s.packReserved(p, groups)
 			s.packCommitted(p, groups)
 			s.packSizes(p, groups)
+		case slices.ContainsFunc(s.pools[i+1:], (*pool).launches):
+			s.packEach(p, groups)
 		}
 	}
 	var rest []*cluster.Pod
@@ -51,7 +55,26 @@ func (s *solver) packGroups(pods []*cluster.Pod) []*cluster.Pod {
 }
 
 // mixable reports whether nodes of the pool can be chosen by price: a claim need not keep a choice of types.
-func (p *pool) mixable() bool { return len(p.MinValues) == 0 || p.RelaxMinValues }
+func (p *pool) mixable() bool { return !p.insists() }
+
+// launches reports whether the pool launches nodes for pods.
+func (p *pool) launches() bool { return p.Blocked == "" && !p.closed && p.Catalog != nil }
+
+// packEach places pods one by one where nodes of the pool cannot be chosen by price. So they do not pass it over for a
+// later one (P-10).
+func (s *solver) packEach(p *pool, groups []*group) {
+	for _, g := range groups {
+		for len(g.pods) > 0 {
+			pod := g.pods[0]
+			if !s.moved(pod, func(info *shape) bool {
+				return s.placeInBins(pod, info) || len(info.ways[p.index]) > 0 && p.mayGrow() && s.openIn(p, pod, info)
+			}) {
+				break
+			}
+			g.pods = g.pods[1:]
+		}
+	}
+}
 
 // groups puts pods together by what they ask for. The pods are in the order of compare.
 func (s *solver) groups(pods []*cluster.Pod) []*group {
@@ -129,8 +152,9 @@ type candidate struct {
 }
 
 // packPool launches nodes of one pool for the groups, until no group gets anything from it any more or a limit is
-// reached. Groups with different demands on custom labels come one kind after the other. Those without any come last:
-// they may use what room the nodes of the others have.
+// reached. If it is a resource limit, smaller nodes may fit into the rest, so that is mixed anew. Groups with
+// different demands on custom labels come one kind after the other. Those without any come last: they may use what
+// room the nodes of the others have.
 func (s *solver) packPool(p *pool, groups []*group) { s.packAmong(p, p.plain(), groups) }
 
 // packAmong is packPool for nodes with some offers.
@@ -148,18 +172,34 @@ func (s *solver) packAmong(p *pool, among catalog.Bits, groups []*group) {
 			if i > 0 && g.custom == kind {
 				g.pods = s.fillBins(g)
 			}
-			if g.custom == kind && len(g.pods) > 0 {
+			if g.custom == kind {
 				same = append(same, g)
 			}
 		}
-		for _, found := range s.mixes(p, among, same) {
-			for range found.Times {
-				if !s.launchPattern(p, among, same, found) {
-					return
-				}
+		for {
+			launched, stopped := s.packMix(p, among, same)
+			if stopped && !(p.Limits.HasResources() && p.mayGrow()) {
+				return
+			}
+			if launched == 0 || !stopped {
+				break
 			}
 		}
 	}
+}
+
+// packMix launches the nodes of one mix. It returns how many, and whether something stopped it.
+func (s *solver) packMix(p *pool, among catalog.Bits, groups []*group) (launched int, stopped bool) {
+	groups = slices.DeleteFunc(slices.Clone(groups), func(g *group) bool { return len(g.pods) == 0 })
+	for _, found := range s.mixes(p, among, groups) {
+		for range found.Times {
+			if !s.launchPattern(p, among, groups, found) {
+				return launched, true
+			}
+			launched++
+		}
+	}
+	return launched, false
 }
 
 // mixes finds nodes of the pool for the groups: as few as the pool's price tolerance allows (P-22). If these are more
@@ -194,15 +234,19 @@ func (s *solver) mixes(p *pool, among catalog.Bits, groups []*group) []mix.Patte
 // fewNodes is what each node costs extra when nodes are short, as a multiple of the dearest node's price.
 const fewNodes = 100
 
-// candidates lists the offerings in among that some group could run on, by price. It leaves out those that another
-// one, which is no dearer, makes useless.
+// candidates lists the offerings in among that some group could run on, by price. It leaves out those that resource
+// limits do not admit now, and those that another one, which is no dearer, makes useless.
 func (s *solver) candidates(p *pool, among catalog.Bits, groups []*group,
 	useless func(cheaper, own *candidate) bool) []candidate {
 	var list []candidate
 	seen, takes, key := map[string]bool{}, make([]bool, len(groups)), make([]byte, 0, len(groups)+32)
 	open, any := p.openTo(groups)
 	among.AndTo(any)
+	limited := p.Limits.HasResources()
 	for i := range any.All() { // by price
+		if limited && !p.Limits.Room(p.used, p.capacityOf(i)) {
+			continue
+		}
 		room := p.roomOf(i)
 		key = key[:0]
 		for n, offers := range open {

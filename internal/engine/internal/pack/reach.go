@@ -74,16 +74,18 @@ func (s *solver) rehearseOnce(daemons, trading bool) []*cluster.Pod {
 	var now, later []*place
 	for _, uid := range s.order {
 		p := where[uid]
-		if len(r.tracker.Rules(p.pod.Shape).Keys) == 0 {
-			r.order = append(r.order, uid)
-			continue
+		concerned := len(r.tracker.Rules(p.pod.Shape).Keys) > 0
+		if concerned {
+			r.places[uid] = p
+			r.byShape[p.pod.Shape] = append(r.byShape[p.pod.Shape], p)
 		}
-		r.places[uid] = p
-		r.byShape[p.pod.Shape] = append(r.byShape[p.pod.Shape], p)
-		if s.leaving(p.pod) {
-			later = append(later, p)
-		} else {
+		switch {
+		case s.leaving(p.pod):
+			later = append(later, p) // whether or not a constraint concerns it, its node counts until it has left
+		case concerned:
 			now = append(now, p)
+		default:
+			r.order = append(r.order, uid)
 		}
 	}
 	if daemons {

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -109,8 +110,9 @@ func asksOf(pods []*cluster.Pod, classes []string) []string {
 }
 
 // sayable narrows offers to a set that a claim can express, which is a product: types, zones and capacity types.
-// Offers of one type differ in more than that only where a daemon runs on some of them. It returns the set and what
-// the claim has to demand beyond the demands of pool and pods.
+// Offers of one type differ in more than that only where a daemon runs on some of them. If the pool insists on a
+// choice (P-09), types that cannot be said are left out, so that others stay. It returns the set and what the claim
+// has to demand beyond the demands of pool and pods.
 func (b *planned) sayable(offers catalog.Bits) (catalog.Bits, requirement.Set) {
 	if b.commitment != 0 {
 		return b.sayCommitted(offers)
@@ -122,33 +124,74 @@ func (b *planned) sayable(offers catalog.Bits) (catalog.Bits, requirement.Set) {
 	if b.pool.isReserved(offers.First()) {
 		return offers, b.sayReserved(offers.First())
 	}
-	offers = offers.Clone()
-	index := b.pool.Catalog
-	first := index.Offers[offers.First()]
-	if only = b.sayUnreserved(offers); b.pool.some == nil || b.said(offers, only).Minus(offers).Empty() {
+	if only = b.sayUnreserved(offers); b.pool.some == nil {
 		return offers, only
 	}
-	for _, narrow := range []func() requirement.Requirement{
-		func() requirement.Requirement { return requirement.Any(catalog.LabelZone) },
-		func() requirement.Requirement {
-			return requirement.OneOf(catalog.LabelZone, index.Values(catalog.LabelZone, offers)...)
-		},
-		func() requirement.Requirement {
-			return requirement.OneOf(catalog.LabelCapacityType, index.Values(catalog.LabelCapacityType, offers)...)
-		},
-		func() requirement.Requirement { return requirement.OneOf(catalog.LabelZone, first.Zone) },
-		func() requirement.Requirement {
-			return requirement.OneOf(catalog.LabelCapacityType, first.CapacityType)
-		},
-	} {
-		r := narrow()
-		only = only.With(r)
-		index.Compatible(r).AndTo(offers)
-		if b.said(offers, only).Minus(offers).Empty() {
-			return offers, only
+	var best, last catalog.Bits
+	var demands requirement.Set
+	for left, only := range b.narrower(offers, only) {
+		last = left
+		if best == nil {
+			demands = only
+		}
+		if b.pool.insists() {
+			left = b.whole(left, only)
+		} else if !b.said(left, only).Minus(left).Empty() {
+			continue
+		}
+		if !left.Empty() && b.pool.enough(left) && (best == nil || left.First() < best.First()) {
+			best, demands = left, only
+		}
+		if best != nil && best.First() == offers.First() {
+			return best, demands
 		}
 	}
-	return offers.And(index.OfType(index.Types[first.Type].Name)), only
+	if best == nil {
+		index := b.pool.Catalog
+		best = last.And(index.OfType(index.Types[index.Offers[offers.First()].Type].Name))
+	}
+	return best, demands
+}
+
+// narrower yields offers and demands on labels as they are, and then ever narrower, towards the zone and the capacity
+// type of the first.
+func (b *planned) narrower(offers catalog.Bits, only requirement.Set) iter.Seq2[catalog.Bits, requirement.Set] {
+	index := b.pool.Catalog
+	first := index.Offers[offers.First()]
+	values := func(key requirement.Key) func() requirement.Requirement {
+		return func() requirement.Requirement { return requirement.OneOf(key, index.Values(key, offers)...) }
+	}
+	value := func(r requirement.Requirement) func() requirement.Requirement {
+		return func() requirement.Requirement { return r }
+	}
+	return func(yield func(catalog.Bits, requirement.Set) bool) {
+		if !yield(offers, only) {
+			return
+		}
+		for _, narrow := range []func() requirement.Requirement{
+			value(requirement.Any(catalog.LabelZone)),
+			values(catalog.LabelZone),
+			values(catalog.LabelCapacityType),
+			value(requirement.OneOf(catalog.LabelZone, first.Zone)),
+			value(requirement.OneOf(catalog.LabelCapacityType, first.CapacityType)),
+		} {
+			r := narrow()
+			only, offers = only.With(r), index.Compatible(r).And(offers)
+			if !yield(offers, only) {
+				return
+			}
+		}
+	}
+}
+
+// whole returns those of offers whose types are among them with all that a claim with these demands could be launched
+// with.
+func (b *planned) whole(offers catalog.Bits, only requirement.Set) catalog.Bits {
+	index, whole := b.pool.Catalog, offers
+	for i := range b.said(offers, only).Minus(offers).All() {
+		whole = whole.Minus(index.OfType(index.Types[index.Offers[i].Type].Name))
+	}
+	return whole
 }
 
 // said returns the offers that a claim with the types of offers and these demands could be launched with.

@@ -149,14 +149,15 @@ type attempt struct {
 	take take             // what the pods' new volumes take
 
 	// Of a planned node:
-	outlook                  // what it would become
-	way      *way            // the alternative of node selection that is tried
-	first    bool            // no pod is placed on it yet
-	labels   requirement.Set // demands that the claim would have to carry beside those of the way
-	fixed    []fix           // decisions on labels
-	cheapest int             // the first offer that limits allow
-	again    retry           // of the rule that narrowed more than it must; nil for none
-	waived   bool            // this is its retry
+	outlook                   // what it would become
+	way      *way             // the alternative of node selection that is tried
+	first    bool             // no pod is placed on it yet
+	labels   requirement.Set  // demands that the claim would have to carry beside those of the way
+	fixed    []fix            // decisions on labels
+	cheapest int              // the first offer that limits allow
+	holds    resources.Vector // what the plan would count against resource limits, if there are any
+	again    retry            // of the rule that narrowed more than it must; nil for none
+	waived   bool             // this is its retry
 }
 
 // retry tries a planned node once more after the rules left nothing of it, because one of them narrowed more than it

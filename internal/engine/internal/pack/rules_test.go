@@ -145,7 +145,6 @@ var homes = map[string][]string{
 	"RelaxMinValues": {
 		"minvalues.go",
 		"reserved.go", // which reservation a node takes depends on it
-		"price.go",    // pools that insist are not packed by price
 	},
 }
 

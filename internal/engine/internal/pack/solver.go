@@ -255,11 +255,11 @@ func (s *solver) runClass(pods []*cluster.Pod) []*cluster.Pod {
 		rest, late = s.placeLate(late), nil
 	}
 	if s.plainFirst {
-		rest = append(rest, s.packLiked(plain)...)
+		rest = append(rest, s.packLeaving(plain)...)
 		rest = append(rest, s.placeEach(tied)...)
 	} else {
 		rest = append(rest, s.placeEach(tied)...)
-		rest = append(rest, s.packLiked(plain)...)
+		rest = append(rest, s.packLeaving(plain)...)
 	}
 	return append(s.placeEach(rest), s.placeEach(late)...)
 }

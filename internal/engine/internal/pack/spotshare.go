@@ -2,19 +2,21 @@ package pack
 
 import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
 // spotShareRule: the share of spot among a pool's nodes is no larger than the pool allows (K-55). A new node that may
 // be spot or not is kept from spot if it would be one too many. A node that can only be spot is launched all the same,
-// and counts. This rule comes before those that decide by price what is open, since they would choose spot.
+// and counts. This rule comes before those that decide by price what is open, since they would choose spot. A node
+// that is not spot may then be refused for minValues.
 type spotShareRule struct {
 	anyNode
 	anyPool
 	untied
-	unexplained // it leaves something of every node
 }
 
 func (spotShareRule) reads() []string { return nil }
@@ -34,7 +36,7 @@ func (spotShareRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict
 // notSpot returns the offers of an attempt that are not spot, and whether limits allow any of them.
 func (n *planned) notSpot(a *attempt) (others catalog.Bits, some bool) {
 	others = a.offers.Minus(n.pool.spot())
-	return others, n.pool.cheapestWithin(others, n.held) >= 0
+	return others, n.pool.firstWithin(n.pool.used, others, n.held) >= 0
 }
 
 // onlySpot is this rule's retry: it tries the node with spot, and reports whether the rules leave it nothing but spot.
@@ -58,6 +60,21 @@ func (spotShareRule) placedIn(_ *solver, n *planned, a *attempt) {
 		more.Spot = 1
 	}
 	*p.mix = p.mix.Plus(more)
+}
+
+// explains blames the share if the pool insists on a choice that there is only with spot.
+func (spotShareRule) explains(_ *solver, e *explainer) bool {
+	p := e.pool
+	if e.isBeyond || p.mix == nil || !p.insists() || p.Allows(p.mix.Plus(cluster.Mix{Spot: 1, All: 1})) {
+		return true
+	}
+	others := e.unreserved().Minus(p.spot())
+	chosen := p.enough(others) && p.cheapestWithin(others, nil) >= 0
+	if p.firstWithin(p.used, others, nil) < 0 || chosen || !p.enough(e.unreserved()) {
+		return true
+	}
+	return e.stop(plan.ByPool, cause.MinValues, "minValues",
+		p.fewValues(others)+": joiner.sh/spot-ratio of the pool allows no further node that may be spot")
 }
 
 // spot returns the spot offers.

@@ -93,13 +93,10 @@ func (b *planned) grant(w wish) {
 		b.pool.Catalog.Compatible(r).AndTo(left)
 		carried = append(carried, r)
 	}
-	if left.Empty() || !b.pool.enough(left) {
-		return
-	}
 	narrowed := *b
-	narrowed.offers = left
+	narrowed.offers, narrowed.labels = left, b.labels.And(requirement.NewSet(carried...))
 	kept := narrowed.withinHeld()
-	if kept.Empty() {
+	if kept.Empty() || !narrowed.choice() {
 		return
 	}
 	was, is := b.pool.Catalog.Offers[b.withinHeld().First()], b.pool.Catalog.Offers[kept.First()]
@@ -111,8 +108,7 @@ func (b *planned) grant(w wish) {
 	}
 	free := is.Price <= was.Price
 	if free || 2*w.pods >= len(b.pods) {
-		b.offers = left
-		b.labels = b.labels.And(requirement.NewSet(carried...))
+		b.offers, b.labels = left, narrowed.labels
 	}
 }
 
