@@ -181,8 +181,8 @@ func settle(s *cluster.Snapshot) {
 	s.Names = append(resources.NewSpace().Names(), "example.com/x")
 	table := cluster.NewShapes()
 	own := func(pod *cluster.Pod) { pod.Shape.Narrow(pod.Shape.Alternatives[:1]) }
-	for _, list := range [][]*cluster.Pod{s.Pending, s.Repelling, s.Nodes[0].Pods, s.Leaving[0].Pods,
-		s.Closed[0].Pods} {
+	for _, list := range [][]*cluster.Pod{s.Pending, s.Repelling, s.Nodes[0].Pods, s.Nodes[0].Coming,
+		s.Leaving[0].Pods, s.Leaving[0].Coming, s.Closed[0].Pods, s.Closed[0].Coming} {
 		own(list[0])
 		list[0].Shape = table.Intern(list[0].Shape)
 	}

@@ -281,7 +281,8 @@ func (r *reader) node(n nodeRecord) *cluster.Node {
 	return &cluster.Node{
 		Name: n.Name, Claim: n.Claim, ClaimUID: n.ClaimUID, Pool: n.Pool, Labels: n.Labels, Open: r.set(n.Open),
 		Taints: each(n.Taints, readTaint), Allocatable: r.vector("allocatable", n.Allocatable), Pods: r.list(n.Pods),
-		Used: r.vector("used", n.Used), Ports: each(n.Ports, readPort), Attached: n.Attached,
+		Coming: r.sorted(n.Coming),
+		Used:   r.vector("used", n.Used), Ports: each(n.Ports, readPort), Attached: n.Attached,
 		Drivers: n.Drivers, Fresh: n.Fresh, Initialized: n.Initialized, Launched: n.Launched,
 		Registered: n.Registered, RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted,
 		Expired: n.Expired,
@@ -291,6 +292,13 @@ func (r *reader) node(n nodeRecord) *cluster.Node {
 		ConsolidatableAt: n.ConsolidatableAt,
 		Created:          n.Created, InstanceType: n.InstanceType, Price: readPrice(n.Price),
 	}
+}
+
+// sorted is list in the order of pods: positions are by shape first.
+func (r *reader) sorted(positions []int) []*cluster.Pod {
+	pods := r.list(positions)
+	slices.SortFunc(pods, cluster.ComparePods)
+	return pods
 }
 
 // list returns the pods at these positions.

@@ -312,7 +312,8 @@ type nodeRecord struct {
 	Open             []requirementRecord `json:"open,omitempty"`
 	Taints           []taintRecord       `json:"taints,omitempty"`
 	Allocatable      []int64             `json:"allocatable,omitempty"`
-	Pods             []int               `json:"pods,omitempty"` // positions in the list of all pods
+	Pods             []int               `json:"pods,omitempty"`   // positions in the list of all pods
+	Coming           []int               `json:"coming,omitempty"` // the same
 	Used             []int64             `json:"used,omitempty"`
 	Ports            []portRecord        `json:"ports,omitempty"`
 	Attached         []string            `json:"attached,omitempty"` // volumes

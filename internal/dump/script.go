@@ -275,11 +275,7 @@ func (p *scripter) body() string {
 	for _, n := range p.in.nodes {
 		b.WriteString(p.node(n))
 	}
-	for _, s := range p.in.shapes {
-		for _, pod := range s.Pods {
-			b.WriteString(p.pod(s, pod))
-		}
-	}
+	p.pods(&b)
 	for _, d := range p.in.daemons {
 		namespace, name, _ := strings.Cut(d.Name, "/")
 		b.WriteString(words("daemon", name, attribute("ns", namespace), p.shape(p.in.shapes[d.Shape]),
@@ -294,6 +290,23 @@ func (p *scripter) body() string {
 			fmt.Sprintf("at-once=%d", g.AtOnce)))
 	}
 	return script.Shorten(b.String())
+}
+
+// pods writes all pods, also those that are coming to a node.
+func (p *scripter) pods(b *strings.Builder) {
+	coming := map[int]string{} // by position of the pod: the node
+	for _, n := range p.in.nodes {
+		for _, at := range n.Coming {
+			coming[at] = n.Name
+		}
+	}
+	at := 0
+	for _, s := range p.in.shapes {
+		for _, pod := range s.Pods {
+			b.WriteString(p.pod(s, pod, coming[at]))
+			at++
+		}
+	}
 }
 
 // seen formats what the pods of a daemon request elsewhere: seen=POOL/TYPE:cpu=2,mem=1Gi.

@@ -168,11 +168,12 @@ func (p *scripter) offered(name string) bool {
 	})
 }
 
-func (p *scripter) pod(s shapeRecord, pod podRecord) string {
+func (p *scripter) pod(s shapeRecord, pod podRecord, coming string) string {
 	if s.Buffer != "" {
 		return words("buffer", pod.Name, attribute("ns", pod.Namespace), p.shape(s))
 	}
 	return words("pod", pod.Name, attribute("ns", pod.Namespace), p.shape(s), attribute("node", pod.Node),
+		attribute("coming", coming),
 		attribute("promised", pod.Promised), attribute("passed-over", pod.PassedOver),
 		number("priority", pod.Priority, 0),
 		number("deletion-cost", pod.DeletionCost, 0), attribute("daemon", pod.Daemon),

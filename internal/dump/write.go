@@ -134,6 +134,7 @@ func (w *writer) gatherPods(s *cluster.Snapshot) {
 	addAll(s.Buffers)
 	for _, node := range slices.Concat(s.Nodes, s.Leaving, s.Closed) {
 		addAll(node.Pods)
+		addAll(node.Coming)
 	}
 	for _, daemon := range s.Daemons {
 		add(daemon.Shape)
@@ -269,7 +270,8 @@ func (w *writer) node(n *cluster.Node, list string) nodeRecord {
 	return nodeRecord{
 		List: list, Name: n.Name, Claim: n.Claim, ClaimUID: n.ClaimUID, Pool: n.Pool, Labels: some(n.Labels),
 		Open: set(n.Open), Taints: each(n.Taints, taint), Allocatable: n.Allocatable, Pods: w.positions(n.Pods),
-		Used: n.Used, Ports: ports, Attached: n.Attached, Drivers: n.Drivers, Fresh: n.Fresh,
+		Coming: w.positions(n.Coming),
+		Used:   n.Used, Ports: ports, Attached: n.Attached, Drivers: n.Drivers, Fresh: n.Fresh,
 		Initialized: n.Initialized, Launched: n.Launched, Registered: n.Registered,
 		RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted, Expired: n.Expired, For: n.For,
 		Replaces: n.Replaces, Replaced: n.Replaced, Together: n.Together, Deleting: n.Deleting,

@@ -44,12 +44,14 @@ func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 // the nodes, unless the reason is not about money. Buffers are left out: their room was considered before, and moves
 // already.
 func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.Node) bool {
-	bare := s.WithoutBuffers()
-	d := beginFrom(bare, bare, Terms{})
-	without := d.future.Without(nodes...)
-	if _, fits := pack.Fit(without, without.Pending); fits {
+	return hear(s, 0).holds(reason, nodes)
+}
+
+func (h *hearing) holds(reason plan.DisruptionReason, nodes []*cluster.Node) bool {
+	if h.hasRoom(nodes) {
 		return true
 	}
+	s, without := h.s, h.bare().future.Without(nodes...)
 	p := pack.Solve(without, without.Pending)
 	if ForMoney(reason) {
 		cost := s.Cost(nodes...)
@@ -60,9 +62,8 @@ func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.
 
 // hasRoom reports whether everything that has to move from the nodes, when they go together, has a place on existing
 // nodes: nothing would be launched. For buffers something may have to be (K-40).
-func hasRoom(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
-	bare := s.WithoutBuffers()
-	without := beginFrom(bare, bare, Terms{}).future.Without(nodes...)
+func (h *hearing) hasRoom(nodes []*cluster.Node) bool {
+	without := h.bare().future.Without(nodes...)
 	_, fits := pack.Fit(without, without.Pending)
 	return fits
 }

@@ -202,7 +202,7 @@ func (j *judging) vacates(pool *cluster.Pool, m *move) bool {
 
 // misfitFirst says why a marked node of a pool does not go first after all; the zero value when it does.
 func (j *judging) misfitFirst(pool *cluster.Pool, m *move) refusal {
-	d := beginFrom(j.s, j.s, Terms{})
+	d := j.begun()
 	if why := d.poolHolds(pool, m.intents[0].Node); why != "" {
 		return refusal{why: "nothing was launched that replaces it, and it does not go first: " + why,
 			ground: GroundScheduling}

@@ -117,6 +117,10 @@ type judging struct {
 	// coming are the reasons of moves that hold and wait for their replacements.
 	coming map[plan.DisruptionReason]bool
 	alone  []unplaced // moves that do not hold alone, and are judged last
+	// safe are moves that may all be deleted in this round as far as room goes. It is dropped as soon as something
+	// else is deleted beside them.
+	safe  map[*move]bool
+	first *disruption // see begun
 }
 
 // Judge returns verdicts on intents: first on nodes that go each for itself, in the order of the docket, then on nodes
@@ -141,9 +145,12 @@ func Judge(s *cluster.Snapshot, terms Terms, docket Docket) []Verdict {
 			j.single(i)
 		}
 	}
-	for _, m := range movesOf(s, moves) {
+	list := movesOf(s, moves)
+	j.safe = j.safeOf(list)
+	for _, m := range list {
 		j.moved(m)
 	}
+	j.safe = nil
 	j.movedLast()
 	j.holdForReturns()
 	return j.verdicts

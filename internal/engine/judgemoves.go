@@ -223,7 +223,9 @@ func (j *judging) goesOn(m *move) {
 	case !anyway && len(j.leaving) > 0 && !j.s.Pool(m.intents[0].Node.Pool).Static && !j.fits(m, together):
 		j.give(m, Wait, "its pods and those of other nodes that go have no place together")
 	default:
-		j.give(m, Delete, "")
+		if j.give(m, Delete, ""); !j.safe[m] {
+			j.safe = nil // nobody has asked about the others beside this one
+		}
 		j.leaving = together
 	}
 }
@@ -329,7 +331,7 @@ func (j *judging) misfit(m *move) refusal {
 // their drains end.
 func (j *judging) misfitStatic(pool *cluster.Pool, m *move) refusal {
 	for _, i := range m.intents {
-		if stuck := stuck(j.s, i.Node); stuck != "" {
+		if stuck := j.stuck(i.Node); stuck != "" {
 			return refusal{why: stuck, ground: GroundChurn}
 		}
 	}
@@ -347,7 +349,7 @@ func (j *judging) misfitStatic(pool *cluster.Pool, m *move) refusal {
 
 // staticFirst reports whether marked nodes of a static pool go before their replacements.
 func (j *judging) staticFirst(pool *cluster.Pool, m *move) bool {
-	d := beginFrom(j.s, j.s, Terms{})
+	d := j.begun()
 	return !slices.ContainsFunc(m.intents, func(i Intent) bool {
 		first, _ := d.whyStaticFirst(pool, i.Node)
 		return first == ""
@@ -365,10 +367,13 @@ func (m *move) aboveLimits(s *cluster.Snapshot) bool {
 // fits reports whether the pods on nodes have places. Without any replacement they must find them on existing nodes: a
 // process may have ended before it launched anything.
 func (j *judging) fits(m *move, nodes []*cluster.Node) bool {
-	if len(m.replacements) == 0 {
-		return hasRoom(j.s, nodes...)
+	switch {
+	case j.safe[m]:
+		return true
+	case len(m.replacements) == 0:
+		return j.hasRoom(nodes)
 	}
-	return Holds(j.s, m.intents[0].Reason, nodes...)
+	return j.holds(m.intents[0].Reason, nodes)
 }
 
 // String returns a verdict as a line for each node, for scripts.

@@ -230,13 +230,29 @@ type hearing struct {
 	now    int64
 	coming map[string]*cluster.Pod // by the node or claim that they were promised: the first pod
 	floors map[string]int          // by pool: see spare
+	round  *disruption             // see bare
+}
+
+// bare returns a round without buffers, in which the pending pods have their places. It is made once: that takes a
+// plan for all of them.
+func (h *hearing) bare() *disruption {
+	if h.round == nil {
+		bare := h.s.WithoutBuffers()
+		h.round = beginFrom(bare, bare, Terms{})
+	}
+	return h.round
 }
 
 // hear begins a hearing.
 func hear(s *cluster.Snapshot, now int64) *hearing { return &hearing{s: s, now: now} }
 
-// comingTo returns a pending pod that was promised a place on the node, nil when there is none.
+// comingTo returns a pod that is to come to the node, nil when there is none: one that kube-scheduler is about to bind
+// there, or a pending one that was promised a place. kube-scheduler finds another node for the first when this one is
+// not ready, so it does not keep such a node.
 func (h *hearing) comingTo(node *cluster.Node) *cluster.Pod {
+	if len(node.Coming) > 0 && !node.NotReady {
+		return node.Coming[0]
+	}
 	if h.coming == nil {
 		h.coming = map[string]*cluster.Pod{}
 		for _, pod := range h.s.Pending {

@@ -125,12 +125,11 @@ func (d *disruption) stuck(node *cluster.Node, launches []plan.Launch) (lead str
 }
 
 // stuck says why the drain of a node of a static pool would not end as things are, "" when it would (D-09).
-func stuck(s *cluster.Snapshot, node *cluster.Node) string {
-	if len(successions(s.Guards, node)) == 0 { // so it is mostly
+func (h *hearing) stuck(node *cluster.Node) string {
+	if len(successions(h.s.Guards, node)) == 0 { // so it is mostly
 		return ""
 	}
-	bare := s.WithoutBuffers()
-	d := beginFrom(bare, bare, Terms{})
+	d := h.bare()
 	lead, lacking := d.stuck(d.now(node), nil)
 	if lead == "" {
 		return ""

@@ -100,6 +100,9 @@ func (c *cluster) schedule() {
 		c.assumed[pod.UID] = chosen.node.Name
 		name, uid, node := pod.Name, pod.UID, chosen.node.Name
 		made := c.makeDisk(pod, node)
+		if made > 0 {
+			c.choose(pod, node)
+		}
 		c.world.after(made+d.between(time.Millisecond, 200*time.Millisecond), func() { c.bind(name, uid, node) })
 	}
 }
@@ -115,6 +118,17 @@ func (c *cluster) unschedulable(pod *corev1.Pod) {
 	})
 }
 
+// choose names the node of a pod whose disk is still to come in its status (NominatedNodeNameForExpectation, on since
+// Kubernetes 1.35), or takes the name back with "".
+func (c *cluster) choose(pod *corev1.Pod, node string) {
+	if pod.Status.NominatedNodeName == node {
+		return
+	}
+	change(c.world, &corev1.Pod{}, client.ObjectKeyFromObject(pod), apiserver.Status, func(p *corev1.Pod) {
+		p.Status.NominatedNodeName = node
+	})
+}
+
 func (c *cluster) bind(name string, uid types.UID, node string) {
 	delete(c.assumed, uid)
 	pod := c.podOf(name, uid)
@@ -122,6 +136,7 @@ func (c *cluster) bind(name string, uid types.UID, node string) {
 		return
 	}
 	if c.world.server.Peek(&corev1.Node{}, client.ObjectKey{Name: node}) == nil {
+		c.choose(pod, "")
 		c.soon("bind", 50*time.Millisecond, 800*time.Millisecond, c.schedule)
 		return
 	}
@@ -130,6 +145,7 @@ func (c *cluster) bind(name string, uid types.UID, node string) {
 		change(c.world, &corev1.Pod{}, key, apiserver.Status, func(p *corev1.Pod) {
 			podCondition(p, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulerError,
 				c.world.clock())
+			p.Status.NominatedNodeName = ""
 		})
 		c.soon("bind", time.Second, 10*time.Second, c.schedule) // kube-scheduler backs off
 		return

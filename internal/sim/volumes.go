@@ -28,6 +28,7 @@ const checkStranded = "stranded"
 const (
 	diskClass   = "disk"
 	diskPrefix  = "disk-" // of the names of volumes
+	diskSize    = "1Gi"
 	bindKey     = "pv.kubernetes.io/bind-completed"
 	selectedKey = "volume.kubernetes.io/selected-node"
 )
@@ -87,7 +88,7 @@ func (c *cluster) addDisk(l *workload, pod *corev1.Pod) {
 		return
 	}
 	class := diskClass
-	wanted := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	wanted := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(diskSize)}
 	c.must(server.Create(&corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 		Spec: corev1.PersistentVolumeClaimSpec{
@@ -106,6 +107,7 @@ func (c *cluster) bindDisk(claim client.ObjectKey, zone string) {
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: diskPrefix + claim.Name}}
 	volume.Spec.StorageClassName = diskClass
 	volume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	volume.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(diskSize)}
 	volume.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace,
 		Name: claim.Name}
 	volume.Status.Phase = corev1.VolumeBound

@@ -26,14 +26,19 @@ func Provisionable(pod *corev1.Pod) bool {
 	return unbound(pod) && unschedulable(pod) && pod.Status.NominatedNodeName == KeptOn(pod)
 }
 
-// Preempting returns the node to which kube-scheduler has nominated a waiting pod by preemption: others end there for
-// it. It returns "" for other pods. Such a pod needs no node of ours, unless one of the others is stuck (StuckFrom).
-func Preempting(pod *corev1.Pod) string {
-	if node := pod.Status.NominatedNodeName; unbound(pod) && unschedulable(pod) && node != KeptOn(pod) {
+// Chosen returns the node that kube-scheduler has named for a pod without a node, whatever the pod's conditions say.
+// It returns "" for other pods, and where the name is ours (KeptOn). Others end there for it (Preempting), or it
+// is about to be bound there: since Kubernetes 1.35 the name stands there while a volume or a device is still to come.
+func Chosen(pod *corev1.Pod) string {
+	if node := pod.Status.NominatedNodeName; unbound(pod) && node != KeptOn(pod) {
 		return node
 	}
 	return ""
 }
+
+// Preempting reports whether kube-scheduler has found no room for a pod for which it has chosen a node: others may
+// have to end there. Such a pod needs no node of ours, unless one of the others is stuck (StuckFrom).
+func Preempting(pod *corev1.Pod) bool { return Chosen(pod) != "" && unschedulable(pod) }
 
 // Untried reports whether kube-scheduler has not tried the pod yet and may find no room for it.
 func Untried(pod *corev1.Pod) bool {

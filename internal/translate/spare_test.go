@@ -164,6 +164,7 @@ func seen(pod *corev1.Pod) (all []any) {
 	set.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}
 	asDaemon, err := translate.Daemon(space, set, translate.Admission{}, pod)
 	return append(all, asDaemon, message(err), translate.Finished(pod), translate.Provisionable(pod),
+		translate.Chosen(pod), translate.Preempting(pod),
 		translate.DaemonNode(pod), translate.HasVolumes(&pod.Spec))
 }
 

@@ -136,6 +136,42 @@ func (s Storage) addNew(space *resources.Space, shape *cluster.Shape, list []clu
 	shape.NewVolumes = list
 }
 
+// keptFor returns the volume that is kept for a claim which is not bound yet, nil for none: of those that name it, the
+// first by name that kube-scheduler and the volume controller would take. They take none that names another UID. It
+// was that of a former claim of this name; it is Released, and nobody gets it.
+func (s Storage) keptFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	for _, name := range s.Reserved[claim.Namespace+"/"+claim.Name] {
+		volume := s.Volumes[name]
+		if volume == nil || volume.Spec.ClaimRef == nil || volume.DeletionTimestamp != nil {
+			continue
+		}
+		has := volume.Spec.Capacity[corev1.ResourceStorage]
+		if uid := volume.Spec.ClaimRef.UID; (uid == "" || uid == claim.UID) && has.Cmp(size) >= 0 &&
+			classOfVolume(volume) == VolumeClass(claim) &&
+			isBlock(volume.Spec.VolumeMode) == isBlock(claim.Spec.VolumeMode) &&
+			named(volume.Spec.VolumeAttributesClassName) == named(claim.Spec.VolumeAttributesClassName) {
+			return volume
+		}
+	}
+	return nil
+}
+
+// classOfVolume returns the name of a volume's StorageClass, "" for none.
+func classOfVolume(volume *corev1.PersistentVolume) string {
+	if name, given := volume.Annotations[corev1.BetaStorageClassAnnotation]; given {
+		return name
+	}
+	return volume.Spec.StorageClassName
+}
+
+func named(name *string) string {
+	if name == nil {
+		return ""
+	}
+	return *name
+}
+
 // FreeVolume converts a PersistentVolume that claims of its class may take; nil if it is not free. The error is for
 // reporting: places that cannot be understood are left out.
 func (s Storage) FreeVolume(volume *corev1.PersistentVolume) (*cluster.FreeVolume, error) {

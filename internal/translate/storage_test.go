@@ -83,16 +83,54 @@ func TestK58_WhatClaimsWithoutAVolumeWant(t *testing.T) {
 	}
 }
 
-// K-59: a volume that is kept for a claim says where the pod can run, as if it were bound.
+// K-59: a volume that is kept for a claim says where the pod can run, as if it were bound. Of several, the first by
+// name counts that kube-scheduler would take.
 func TestK59_AVolumeThatIsKeptForAClaim(t *testing.T) {
 	t.Parallel()
-	s := storageOf(storageClass("local", noProvisioner, waits), sized("disk", "local", "3Gi"),
-		volumeIn("pv", zone+"=b"))
-	s.Reserved = map[string]string{"shop/disk": "pv"}
-	shape, ways, _, err := withVolumes(usingClaims("disk"), s)
-	if want := "[" + zone + "=b]"; ways != want || len(shape.NewVolumes) != 0 || err != nil {
-		t.Errorf("ways %s, %v, error %v; want %s", ways, shape.NewVolumes, err, want)
+	block, odd := corev1.PersistentVolumeBlock, "odd"
+	for what, c := range map[string]struct {
+		spoil func(*corev1.PersistentVolume)
+		taken bool
+	}{
+		"that names no UID":  {func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "" }, true},
+		"that names its UID": {func(*corev1.PersistentVolume) {}, true},
+		"of a former claim":  {func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "former" }, false},
+		"on its way out":     {func(v *corev1.PersistentVolume) { v.DeletionTimestamp = &metav1.Time{} }, false},
+		"of another class":   {func(v *corev1.PersistentVolume) { v.Spec.StorageClassName = "other" }, false},
+		"of another mode":    {func(v *corev1.PersistentVolume) { v.Spec.VolumeMode = &block }, false},
+		"of other attributes": {func(v *corev1.PersistentVolume) {
+			v.Spec.VolumeAttributesClassName = &odd
+		}, false},
+		"that is too small": {func(v *corev1.PersistentVolume) {
+			v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi")
+		}, false},
+	} {
+		claim := sized("disk", "local", "3Gi")
+		claim.UID = "c1"
+		first, second := keptVolume("pv-1", "b"), keptVolume("pv-2", "c")
+		c.spoil(first)
+		s := storageOf(storageClass("local", noProvisioner, waits), claim, first)
+		s.Reserved = map[string][]string{"shop/disk": {"gone", "pv-1", "pv-2"}}
+		shape, ways, _, err := withVolumes(usingClaims("disk"), s)
+		if taken := ways == "["+zone+"=b]"; taken != c.taken || len(shape.NewVolumes) == 0 != c.taken || err != nil {
+			t.Errorf("a volume %s: ways %s, %v, error %v; taken should be %t", what, ways, shape.NewVolumes, err,
+				c.taken)
+		}
+		s.Volumes["pv-2"] = second
+		want := map[bool]string{true: "[" + zone + "=b]", false: "[" + zone + "=c]"}[c.taken]
+		if _, ways, _, _ := withVolumes(usingClaims("disk"), s); ways != want {
+			t.Errorf("a volume %s beside another one: ways %s, want %s", what, ways, want)
+		}
 	}
+}
+
+// keptVolume is a volume in a zone, for the claim of the name disk with the UID c1.
+func keptVolume(name, in string) *corev1.PersistentVolume {
+	v := volumeIn(name, zone+"="+in)
+	v.Spec.StorageClassName = "local"
+	v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "disk", UID: "c1"}
+	v.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("3Gi")}
+	return v
 }
 
 // K-59: a volume that other pods use too, or that another node has, counts once per node; other volumes are requests.

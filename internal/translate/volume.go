@@ -37,8 +37,9 @@ type Storage struct {
 	Volumes map[string]*corev1.PersistentVolume      // by name
 	Classes map[string]*storagev1.StorageClass       // by name
 	Drivers map[string]*storagev1.CSIDriver          // by name
-	// Reserved are the names of volumes reserved for claims that are not bound yet, by namespace/name of the claim.
-	Reserved map[string]string
+	// Reserved are the names, sorted, of the volumes that name a claim (spec.claimRef), by namespace/name of the
+	// claim. They may be of a former claim of that name.
+	Reserved map[string][]string
 	// Stated are the CSI drivers for which some offered type states its nodes' storage for volumes, sorted.
 	Stated []string
 	// Others reports whether other pods use a claim too. Elsewhere reports whether a node other than the pod's has the
@@ -266,7 +267,7 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 	case class.Provisioner == "":
 		return blocked(cause.VolumeUnbindable, "is not bound, and its StorageClass %s makes no volumes", name)
 	}
-	if volume := s.Volumes[s.Reserved[key]]; volume != nil {
+	if volume := s.keptFor(claim); volume != nil {
 		return needOf(volume)
 	}
 	need := volumeNeed{volume: key}

@@ -170,9 +170,7 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 		gate := pod.Spec.SchedulingGates[0].Name
 		return view.WaitsFor(cause.SchedulingGated, "it has the scheduling gate "+gate, gate, "")
 	case pod.Status.NominatedNodeName != translate.KeptOn(pod) && !inVain:
-		node := pod.Status.NominatedNodeName
-		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler preempts other pods on node "+node+" for it", node,
-			"")
+		return w.chosen(pod)
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" {
 		return view.Stands("it is of DaemonSet " + owner.Name +
@@ -182,6 +180,17 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 		return view.WaitsFor(cause.NotMarkedUnschedulable, "kube-scheduler has not marked it unschedulable", "", "")
 	}
 	return w.placeOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}, all)
+}
+
+// chosen explains a pod for which kube-scheduler has chosen a node. It may be about to be bound: its volumes and
+// devices can take a while.
+func (w *World) chosen(pod *corev1.Pod) view.Explanation {
+	node := pod.Status.NominatedNodeName
+	if w.store.HasVictims(pod) {
+		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler preempts other pods on node "+node+" for it", node,
+			"")
+	}
+	return view.WaitsFor(cause.NodeFits, "kube-scheduler is about to bind it to node "+node, node, "")
 }
 
 // placeOf returns what a plan for all waiting pods does with one of them.

@@ -59,9 +59,16 @@ type attachment struct {
 // limited drivers, sorted. A volume counts once, however many pods use it. While it is attached, it counts even if no
 // pod uses it.
 func (s *Store) usedOn(node *cluster.Node, l *load) (used resources.Vector, attached []string) {
-	if used = s.withKept(node, l.used); len(s.volumes.known.Limited) == 0 {
-		return used, nil
+	used = l.used
+	if len(s.volumes.known.Limited) > 0 {
+		used, attached = s.withAttached(node, l)
 	}
+	return s.withKept(node, used), attached
+}
+
+// withAttached returns what the pods of a node use, with its volumes in place of what each pod asks for, and these
+// volumes.
+func (s *Store) withAttached(node *cluster.Node, l *load) (used resources.Vector, attached []string) {
 	volumes := map[translate.AttachedVolume]bool{}
 	for _, pod := range l.pods {
 		if e := s.pods[podKey{pod.Namespace, pod.Name}]; e != nil && e.object != nil {
@@ -81,7 +88,7 @@ func (s *Store) usedOn(node *cluster.Node, l *load) (used resources.Vector, atta
 		}
 	}
 	slices.Sort(attached)
-	used = slices.Clone(used)
+	used = slices.Clone(l.used)
 	for _, driver := range s.volumes.known.Limited {
 		if component := s.space.Index(translate.AttachResource(driver)); used.At(component) != counts[driver] {
 			used = used.With(component, counts[driver])
@@ -90,18 +97,20 @@ func (s *Store) usedOn(node *cluster.Node, l *load) (used resources.Vector, atta
 	return used, attached
 }
 
-// reviseUsed updates a node after a change of its attached volumes.
+// reviseUsed updates a node after a change of its attached volumes, or of the pods that kube-scheduler has chosen it
+// for.
 func (s *Store) reviseUsed(node string) {
 	e := s.nodes[node]
 	if e == nil || e.value == nil {
 		return
 	}
 	used, attached := s.usedOn(e.value, s.loadOf(node))
-	if used.Equal(e.value.Used) && slices.Equal(attached, e.value.Attached) {
+	coming := s.comingTo(node)
+	if used.Equal(e.value.Used) && slices.Equal(attached, e.value.Attached) && slices.Equal(coming, e.value.Coming) {
 		return
 	}
 	value := *e.value
-	value.Used, value.Attached = used, attached
+	value.Used, value.Attached, value.Coming = used, attached, coming
 	s.machines.replace(e.value, &value)
 	e.value = &value
 	s.changed()
@@ -111,7 +120,12 @@ func (s *Store) reviseUsed(node string) {
 // covers drivers that a node with a NodeClaim names: nodes of other programs may be machines of another kind, or
 // attach none at all.
 type attaching struct {
-	// of the existing nodes; translate.UnlimitedVolumes where one states no limit
+	// stated is what each node adds to counts and ours, by name of the node: one that changes costs only itself
+	stated map[string]statement
+	// counts is how many nodes state a number, and ours how many with a NodeClaim name a driver
+	counts map[attachKey]map[int64]int
+	ours   map[string]int
+	// of the existing nodes: the highest number in counts, for drivers in ours
 	present    map[attachKey]int64
 	remembered map[attachKey]rememberedMost
 	// byType is what both say of instance types. stale means that catalogues were not yet rebuilt with it.
@@ -119,8 +133,84 @@ type attaching struct {
 	stale  bool
 }
 
+func newAttaching() attaching {
+	return attaching{stated: map[string]statement{}, counts: map[attachKey]map[int64]int{}, ours: map[string]int{},
+		present: map[attachKey]int64{}, remembered: map[attachKey]rememberedMost{}}
+}
+
 // attachKey is a driver on nodes of an instance type, "" for those of all types.
 type attachKey struct{ driver, instanceType string }
+
+// statement is what a node says: how many volumes it takes of each driver that it names, translate.UnlimitedVolumes
+// where it states no limit.
+type statement struct {
+	limits       map[string]int64
+	ours         bool   // it has a NodeClaim
+	instanceType string // of one that has
+}
+
+func (a statement) equal(b statement) bool {
+	return a.ours == b.ours && a.instanceType == b.instanceType && maps.Equal(a.limits, b.limits)
+}
+
+// keys returns what the node counts for with a driver.
+func (a statement) keys(driver string) []attachKey {
+	if !a.ours {
+		return []attachKey{{driver: driver}}
+	}
+	return []attachKey{{driver: driver}, {driver, a.instanceType}}
+}
+
+// statementOf returns what a node says now; nothing if there is no CSINode.
+func (s *Store) statementOf(name string) (says statement) {
+	object := s.volumes.nodes[name]
+	if object == nil || len(object.Spec.Drivers) == 0 {
+		return statement{}
+	}
+	if e := s.nodes[name]; e != nil && launched(e.value) {
+		says.ours, says.instanceType = true, e.value.InstanceType
+	}
+	says.limits = translate.AttachLimits(object)
+	for _, driver := range object.Spec.Drivers {
+		if _, stated := says.limits[driver.Name]; !stated {
+			says.limits[driver.Name] = translate.UnlimitedVolumes
+		}
+	}
+	return says
+}
+
+// count adds a node's statement to the counts (by is 1) or takes it out (-1), and notes what it concerns.
+func (a *attaching) count(says statement, by int, concerns map[attachKey]bool) {
+	for driver, limit := range says.limits {
+		if says.ours {
+			if a.ours[driver] += by; a.ours[driver] == 0 {
+				delete(a.ours, driver)
+			}
+		}
+		for _, key := range says.keys(driver) {
+			concerns[key] = true
+			of := a.counts[key]
+			if of == nil {
+				of = map[int64]int{}
+				a.counts[key] = of
+			}
+			if of[limit] += by; of[limit] == 0 {
+				delete(of, limit)
+			}
+			if len(of) == 0 {
+				delete(a.counts, key)
+			}
+		}
+	}
+}
+
+// most returns the highest number that nodes state; false if none of ours names the driver.
+func (a *attaching) most(key attachKey) (most int64, stated bool) {
+	if a.ours[key.driver] == 0 || len(a.counts[key]) == 0 {
+		return 0, false
+	}
+	return slices.Max(slices.Collect(maps.Keys(a.counts[key]))), true
+}
 
 // rememberedMost is what a node stated, and when it was gone.
 type rememberedMost struct {
@@ -128,41 +218,39 @@ type rememberedMost struct {
 	gone  time.Time
 }
 
-// reviseAttaching recomputes attaching after a node's CSINode has changed.
-func (s *Store) reviseAttaching() {
+// reviseAttaching updates attaching after a change of a node or its CSINode.
+func (s *Store) reviseAttaching(node string) {
 	a := &s.volumes.attaching
-	present, ours := map[attachKey]int64{}, map[string]bool{}
-	for name, node := range s.volumes.nodes {
-		e := s.nodes[name]
-		limits := translate.AttachLimits(node)
-		for _, driver := range node.Spec.Drivers {
-			limit, stated := limits[driver.Name]
-			if !stated {
-				limit = translate.UnlimitedVolumes
-			}
-			keys := []attachKey{{driver: driver.Name}}
-			if e != nil && launched(e.value) {
-				ours[driver.Name] = true
-				keys = append(keys, attachKey{driver.Name, e.value.InstanceType})
-			}
-			for _, key := range keys {
-				present[key] = max(present[key], limit)
-			}
+	was, is := a.stated[node], s.statementOf(node)
+	if was.equal(is) { // nearly always
+		return
+	}
+	if a.stated[node] = is; len(is.limits) == 0 {
+		delete(a.stated, node)
+	}
+	concerns := map[attachKey]bool{}
+	a.count(was, -1, concerns)
+	a.count(is, 1, concerns)
+	now, changes := s.config.Now(), false
+	for key := range concerns {
+		before, known := a.present[key]
+		states, stated := a.most(key)
+		if known == stated && before == states {
+			continue
+		}
+		changes = true
+		if a.present[key] = states; !stated {
+			delete(a.present, key)
+		}
+		if known && (!stated || states < before) && s.config.VolumeMemory > 0 {
+			a.remembered[key] = rememberedMost{count: before, gone: now}
+			s.changed() // a snapshot that is out says for how long it holds
 		}
 	}
-	maps.DeleteFunc(present, func(key attachKey, _ int64) bool { return !ours[key.driver] })
-	now := s.config.Now()
-	if s.config.VolumeMemory > 0 {
-		for key, count := range a.present {
-			if states, known := present[key]; !known || states < count {
-				a.remembered[key] = rememberedMost{count: count, gone: now}
-				s.changed() // a snapshot that is out says for how long it holds
-			}
-		}
+	if changes {
+		s.forgetAttaching(now)
+		s.setAttaching()
 	}
-	a.present = present
-	s.forgetAttaching(now)
-	s.setAttaching()
 }
 
 // launched reports whether a node has a NodeClaim of ours.

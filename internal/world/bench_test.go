@@ -68,3 +68,50 @@ func BenchmarkFill(b *testing.B) {
 		filled(5000)
 	}
 }
+
+// withVolumes returns a store of a cluster whose nodes each attach so many volumes.
+func withVolumes(nodes int) *Store {
+	s := filled(nodes)
+	for i := range nodes {
+		name := fmt.Sprintf("node-%05d", i)
+		_ = s.Apply(testCSINode(name, "i"+name, 500_000+i, "ebs", 25))
+	}
+	s.Snapshot()
+	return s
+}
+
+// B-04: a CSINode that comes anew, as at the start, or that changes. The cost must not grow with the cluster.
+func BenchmarkCSINodeEvent(b *testing.B) {
+	for _, nodes := range []int{500, 5000} {
+		for _, kind := range []string{"same", "other"} {
+			b.Run(fmt.Sprint(kind, "-", nodes), func(b *testing.B) {
+				s := withVolumes(nodes)
+				for i := 0; b.Loop(); i++ {
+					limit := int32(25)
+					if kind == "other" {
+						limit -= int32(i / nodes % 2)
+					}
+					name := fmt.Sprintf("node-%05d", i%nodes)
+					_ = s.Apply(testCSINode(name, "i"+name, 1_000_000+i, "ebs", limit))
+				}
+			})
+		}
+	}
+}
+
+// B-04: a node with a CSINode is joined with its claim, or parted from it.
+func BenchmarkNodeJoinedBesideCSINodes(b *testing.B) {
+	for _, nodes := range []int{500, 5000} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			s := withVolumes(nodes)
+			for i := 0; b.Loop(); i++ {
+				name := fmt.Sprintf("node-%05d", i/2%nodes)
+				provider := "p" + name
+				if i%2 == 0 {
+					provider = "elsewhere"
+				}
+				_ = s.Apply(testNode(name, "n"+name, 1_000_000+i, provider))
+			}
+		})
+	}
+}

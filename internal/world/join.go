@@ -236,6 +236,7 @@ func (s *Store) refreshNode(e *nodeEntry) {
 	l := s.loadOf(value.Name)
 	value.Pods, value.Ports, value.Held = l.pods, l.ports, s.heldBy(l.pods)
 	value.Used, value.Attached = s.usedOn(value, l)
+	value.Coming = s.comingTo(value.Name)
 	s.refreshen(value, claim)
 	leaving := value.Deleting && !from.Others && s.config.Fleet.OwnsNode(e.object, nil, nil)
 	was := e.bounded
@@ -267,9 +268,7 @@ func (s *Store) setNode(e *nodeEntry, value *cluster.Node, leaving bool) {
 	e.value, e.leaving = value, leaving
 	s.sizesMoved(old, value)
 	s.changed()
-	if launched(old) != launched(value) && s.volumes.nodes[e.object.Name] != nil {
-		s.reviseAttaching()
-	}
+	s.reviseAttaching(e.object.Name)
 	if old != nil && old.Claim != "" && (value == nil || value.Claim != old.Claim) {
 		s.nominationsChanged(old.Claim)
 	}

@@ -93,6 +93,11 @@ func drawPod(t *rapid.T, name, uid string, version int) *corev1.Pod {
 				Controller: new(true)},
 		}
 	}
+	if pod.Spec.NodeName == "" {
+		pod.Status.NominatedNodeName = pick("chosen", "", "", "node-0", "node-1")
+		pod.Status.Conditions = pod.Status.Conditions[:rapid.IntRange(0, 1).Draw(t, "tried")]
+	}
+	pod.Spec.Priority = new(rapid.Int32Range(0, 1).Draw(t, "priority"))
 	if pick("protected", "", "", "true") != "" {
 		pod.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
 	}
@@ -117,6 +122,7 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 	case "node":
 		node := testNode(name, uid, version, pick("provider of node", "", "p0", "p1", "p2"))
 		node.Labels["extra"] = pick("extra", "a", "b")
+		node.Labels[corev1.LabelInstanceTypeStable] = pick("type of node", "small", "large")
 		if pool := pick("pool of node", "", "pool-0", "pool-1"); pool != "" {
 			node.Labels[karpenterv1.NodePoolLabelKey] = pool
 		}
@@ -177,7 +183,12 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 			},
 		}}
 	case "volume":
-		return testVolume(name, uid, version, pick("zone of volume", "a", "b"), pick("driver", "ebs", "nfs"))
+		volume := testVolume(name, uid, version, pick("zone of volume", "a", "b"), pick("driver", "ebs", "nfs"))
+		volume.Spec.StorageClassName = pick("class of volume", "class-0", "class-1")
+		if claim := pick("volume for", "", "volumeclaim-0", "volumeclaim-1"); claim != "" {
+			volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: claim}
+		}
+		return volume
 	case "class":
 		return testClassOfVolumes(name, uid, version, pick("zone of class", "a", "b"),
 			pick("provisioner", "ebs", "nfs"))
@@ -294,12 +305,14 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			len(s.machines.gone),
 			len(s.machines.added), len(s.volumes.known.Claims), len(s.volumes.known.Volumes),
 			len(s.volumes.known.Classes),
-			len(s.volumes.known.Limited), len(s.volumes.seen), len(s.volumes.podsByClaim),
+			len(s.volumes.known.Limited), len(s.volumes.known.Reserved), len(s.chosen),
+			len(s.volumes.seen), len(s.volumes.podsByClaim),
 			len(s.volumes.claimsByVolume), len(s.volumes.claimsByClass),
 			len(s.volumes.nodes), len(s.volumes.limiting), len(s.volumes.attachments),
 			len(s.volumes.attachmentsByNode),
 			len(s.volumes.known.Most), len(s.volumes.attaching.present), len(s.volumes.attaching.remembered),
-			len(s.volumes.attaching.byType),
+			len(s.volumes.attaching.byType), len(s.volumes.attaching.stated), len(s.volumes.attaching.counts),
+			len(s.volumes.attaching.ours),
 			len(s.overlays.known), len(s.overlays.inEffect), len(s.overlays.verdicts),
 			len(s.workloads.seen), len(s.workloads.podsByOwner), len(s.workloads.known.Services),
 			len(s.workloads.known.Owners),

@@ -30,7 +30,8 @@ type podEntry struct {
 	// protected is the Unix second in which the pod's do-not-disrupt ends: 0 for none, cluster.Never for no end.
 	protected int64
 	stuckFrom time.Time    // when it counts as stuck, if it is ending; else zero
-	preempts  string       // the node to which kube-scheduler has nominated it by preemption; else ""
+	chosen    string       // the node that kube-scheduler has chosen for it, until it is bound; else ""
+	preempts  bool         // others may have to end there for it
 	pending   *cluster.Pod // the value that stands in Store.pending; nil for none
 	repelling *cluster.Pod // the value that stands in Store.repelling; nil for none
 	expected  expectation
@@ -64,7 +65,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	s.linkDaemon(e, pod)
 	if translate.Finished(pod) {
 		e.waiting, e.untried, e.movable, e.protected = false, false, false, 0
-		s.linkPreempting(key, e, "")
+		s.linkChosen(key, e, "")
 		s.nominations.drop(fresh.uid)
 		s.linkPod(e, nil)
 		s.setPod(e, nil)
@@ -75,8 +76,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	s.linkPod(e, pod)
 	value, err := s.translatePod(pod)
 	value.Shape = s.shapes.Intern(value.Shape)
-	preempts := translate.Preempting(pod)
-	e.waiting, e.movable = s.waits(pod, value, preempts), translate.Reschedulable(pod)
+	e.waiting, e.movable = s.waits(pod, value), translate.Reschedulable(pod)
 	e.untried, e.scheduler = translate.Untried(pod), pod.Spec.SchedulerName
 	e.protected, _ = translate.ProtectedUntil(pod) // an error of it is part of err
 	if value.DoNotDisrupt && e.protected != cluster.Never {
@@ -91,8 +91,9 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	s.heardOfBinding(e, value)
 	was := e.exit
 	e.exit = exitOf(pod)
+	e.preempts = translate.Preempting(pod) // before setPod: what ends on its node is nothing to a pod that is bound
 	s.setPod(e, value)
-	s.linkPreempting(key, e, preempts)
+	s.linkChosen(key, e, translate.Chosen(pod))
 	if e.exit != was && len(s.pdbs.byNamespace[pod.Namespace]) > 0 {
 		s.reviseHeldOf(s.nodes[pod.Spec.NodeName])
 	}
@@ -113,7 +114,7 @@ func (s *Store) removePod(pod *corev1.Pod) {
 
 func (s *Store) forgetPod(key podKey, e *podEntry) {
 	e.waiting, e.untried, e.movable = false, false, false
-	s.linkPreempting(key, e, "")
+	s.linkChosen(key, e, "")
 	object := e.object
 	s.linkPod(e, nil)
 	s.linkDaemon(e, nil)
@@ -143,6 +144,7 @@ func (s *Store) setPod(e *podEntry, value *cluster.Pod) {
 	} else if old != nil || value != nil {
 		e.value = value
 		s.moveLoad(old, value)
+		s.reviseUsed(e.chosen)
 		s.changed()
 	}
 	s.queuePod(e)
@@ -244,11 +246,12 @@ func (s *Store) setLoad(name string, l *load) {
 	} else {
 		s.loads[name] = l
 	}
-	s.revisePreempting(name)
+	s.reviseChosen(name)
 	if e := s.nodes[name]; e != nil && e.value != nil {
 		value := *e.value
 		value.Pods, value.Ports, value.Held = l.pods, l.ports, s.heldBy(l.pods)
 		value.Used, value.Attached = s.usedOn(&value, l)
+		value.Coming = s.comingTo(name)
 		s.machines.replace(e.value, &value)
 		e.value = &value
 	}

@@ -155,10 +155,13 @@ func picture(s *cluster.Snapshot) string {
 	}
 	for _, n := range s.Nodes {
 		own := *n
-		own.Pods, own.Used, own.Allocatable = nil, nil, nil
+		own.Pods, own.Used, own.Allocatable, own.Coming = nil, nil, nil, nil
 		fmt.Fprintf(&b, "node %+v has %s, used %s\n", own, amounts(n.Allocatable), amounts(n.Used))
 		for _, p := range n.Pods {
 			fmt.Fprintf(&b, "  %s\n", pod(p))
+		}
+		for _, p := range n.Coming {
+			fmt.Fprintf(&b, "  coming %s\n", pod(p))
 		}
 	}
 	for _, p := range s.Pending {

@@ -102,25 +102,32 @@ func mayBeTaken(volume *corev1.PersistentVolume) bool {
 	return volume != nil && volume.Status.Phase == corev1.VolumeAvailable
 }
 
-// reserve notes for which claim a volume is kept, and returns the claims for which that has changed. old or fresh is
-// nil if the volume was not there before, or is gone.
+// reserve notes which claim a volume names, and returns the claims without a volume for which that may matter. old or
+// fresh is nil if the volume was not there before, or is gone.
 func (s *Store) reserve(old, fresh *corev1.PersistentVolume) (claims []string) {
-	keyOf := func(volume *corev1.PersistentVolume) string {
-		if volume == nil || volume.Spec.ClaimRef == nil {
-			return ""
+	was, is, known := claimNamedBy(old), claimNamedBy(fresh), index(s.volumes.known.Reserved)
+	if was != is && was != "" {
+		known.remove(was, old.Name)
+	}
+	if was != is && is != "" {
+		known.add(is, fresh.Name)
+	}
+	for _, key := range []string{was, is} {
+		claim := s.volumes.known.Claims[key]
+		if claim != nil && !translate.VolumeBound(claim) && !slices.Contains(claims, key) {
+			claims = append(claims, key)
 		}
-		return volume.Spec.ClaimRef.Namespace + "/" + volume.Spec.ClaimRef.Name
-	}
-	was, is := keyOf(old), keyOf(fresh)
-	if was != "" && was != is && s.volumes.known.Reserved[was] == old.Name {
-		delete(s.volumes.known.Reserved, was)
-		claims = append(claims, was)
-	}
-	if is != "" && s.volumes.known.Reserved[is] != fresh.Name {
-		s.volumes.known.Reserved[is] = fresh.Name
-		claims = append(claims, is)
 	}
 	return claims
+}
+
+// claimNamedBy returns the namespace/name of the claim that a volume names, whichever claim of that name it means; ""
+// for none. volume may be nil.
+func claimNamedBy(volume *corev1.PersistentVolume) string {
+	if volume == nil || volume.Spec.ClaimRef == nil {
+		return ""
+	}
+	return volume.Spec.ClaimRef.Namespace + "/" + volume.Spec.ClaimRef.Name
 }
 
 // shared reports whether other pods than this one use a claim.

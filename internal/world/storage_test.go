@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -67,6 +69,7 @@ func TestK58_StorageFollowsItsObjects(t *testing.T) {
 	_ = s.Apply(testClassOfVolumes("fast", "s1", 8, "a", "kubernetes.io/no-provisioner"))
 	volume := testVolume("pv", "v1", 9, "a", "")
 	volume.Spec.CSI, volume.Spec.StorageClassName, volume.Status.Phase = nil, "fast", corev1.VolumeAvailable
+	volume.Spec.Capacity = quantities("storage", "5Gi")
 	_ = s.Apply(volume)
 	sees("a free volume", "pv db wants 1")
 	taken := volume.DeepCopy()
@@ -78,6 +81,47 @@ func TestK58_StorageFollowsItsObjects(t *testing.T) {
 	s.Remove(testCapacity("c", "fast", 11, "3Gi"))
 	s.Remove(testDriver("csi.fast", 12, false, false))
 	sees("all is gone", "db wants 1")
+}
+
+// K-59: of several volumes that name one claim, the one that kube-scheduler takes decides, whatever came last: one of
+// a former claim of that name is nobody's. Mutants: the last volume decides; what is kept for the claim does not
+// follow the volume's UID of the claim, or its deletion.
+func TestK59_AFormerVolumeOfAClaimDecidesNothing(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
+		s := newClock().store()
+		pod := testPod("db", "u1", 1, "")
+		pod.Spec.Volumes = []corev1.Volume{testMount("data")}
+		_ = s.Apply(pod)
+		_ = s.Apply(testVolumeClaim("data", "c1", 2, "", "fast"))
+		_ = s.Apply(testClassOfVolumes("fast", "s1", 3, "x", "csi.fast"))
+		sees := func(when, want string) {
+			t.Helper()
+			if got := fmt.Sprint(s.Snapshot().Pending[0].Shape.Alternatives); !strings.Contains(got, "zone="+want) {
+				t.Errorf("in the order %v, %s: the pod can run in %s, want zone %s", order, when, got, want)
+			}
+		}
+		kept := func(name string, version int, uid string) *corev1.PersistentVolume {
+			volume := testVolume("pv-"+name, "v-"+name, version, name, "csi.fast")
+			volume.Spec.StorageClassName, volume.Status.Phase = "fast", corev1.VolumeReleased
+			volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: types.UID(uid)}
+			return volume
+		}
+		for i, name := range order {
+			_ = s.Apply(kept(name, 4+i, map[string]string{"a": "former", "b": "c1"}[name]))
+		}
+		sees("one is of a former claim", "b")
+		going := kept("b", 6, "c1")
+		going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		_ = s.Apply(going)
+		sees("the other one is being deleted", "x")
+		_ = s.Apply(kept("a", 7, "")) // somebody has cleared the UID, so that the new claim gets the old volume
+		sees("the first one is the claim's now", "a")
+		s.Remove(kept("b", 8, "c1"))
+		sees("the other one is gone", "a")
+		s.Remove(kept("a", 9, ""))
+		sees("both are gone", "x")
+	}
 }
 
 // K-59: a volume that several pods use, or that some node has attached, counts once; that changes as they come and go.

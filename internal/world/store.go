@@ -131,7 +131,7 @@ type Store struct {
 	protected   map[podKey]struct{}             // pods whose do-not-disrupt ends
 	ending      map[podKey]struct{}             // pods that are ending and do not count as stuck yet
 	passing     map[*podEntry]struct{}          // pods that were passed over
-	preempting  map[string]map[podKey]*podEntry // by node: pods nominated to it by preemption
+	chosen      map[string]map[podKey]*podEntry // by node: pods for which kube-scheduler has chosen it
 	lastBound   time.Time                       // when kube-scheduler was last seen to bind a pod
 	// claimsUnknown is why the hard limit of the whole cluster is unknown; "" when it is known.
 	claimsUnknown string
@@ -181,9 +181,9 @@ func New(config Config) *Store {
 		loads:   map[string]*load{}, usage: map[string]usage{},
 		untried: newUntried(), namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{}, ending: map[podKey]struct{}{},
-		preempting: map[string]map[podKey]*podEntry{},
-		passing:    map[*podEntry]struct{}{},
-		machines:   newOrdered(compareNodes), poolValues: newOrdered(comparePools),
+		chosen:   map[string]map[podKey]*podEntry{},
+		passing:  map[*podEntry]struct{}{},
+		machines: newOrdered(compareNodes), poolValues: newOrdered(comparePools),
 		pending: newOrdered(comparePods), repelling: newOrdered(comparePods),
 		stalePools: map[string]struct{}{}, namespaceLabels: map[string]map[string]string{},
 	}

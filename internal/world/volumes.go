@@ -41,11 +41,11 @@ func newVolumes() volumes {
 		known: translate.Storage{
 			Claims: map[string]*corev1.PersistentVolumeClaim{}, Volumes: map[string]*corev1.PersistentVolume{},
 			Classes: map[string]*storagev1.StorageClass{},
-			Drivers: map[string]*storagev1.CSIDriver{}, Reserved: map[string]string{},
+			Drivers: map[string]*storagev1.CSIDriver{}, Reserved: map[string][]string{},
 		},
 		seen: map[string]*sighting{}, podsByClaim: index{}, claimsByVolume: index{}, claimsByClass: index{},
 		nodes: map[string]*storagev1.CSINode{}, limiting: map[string]int{},
-		attaching:   attaching{remembered: map[attachKey]rememberedMost{}},
+		attaching:   newAttaching(),
 		attachments: map[string]attachment{}, attachmentsByNode: index{}, attachmentsByVolume: index{},
 	}
 }
@@ -146,7 +146,7 @@ func (s *Store) putCSINode(name string, node *storagev1.CSINode) {
 	} else {
 		s.volumes.nodes[name] = node
 	}
-	s.reviseAttaching()
+	s.reviseAttaching(name)
 	if s.limit(old, fresh) {
 		s.limitsChanged()
 		return

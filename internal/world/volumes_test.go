@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -241,9 +242,14 @@ func TestNewNodesAttachWhatOthersOfTheirTypeDo(t *testing.T) {
 		name := string(rune('m' + i))
 		node := testNode(name, "u"+name, 10+i, "p-"+name)
 		node.Labels[corev1.LabelInstanceTypeStable] = "small"
-		_ = s.Apply(node)
-		_ = s.Apply(testClaim("c-"+name, "c"+name, 20+i, "default", "p-"+name))
-		_ = s.Apply(testCSINode(name, "i"+name, 30+i, "ebs", limit))
+		events := []client.Object{node, testClaim("c-"+name, "c"+name, 20+i, "default", "p-"+name),
+			testCSINode(name, "i"+name, 30+i, "ebs", limit)}
+		if i > 0 { // in any order
+			slices.Reverse(events)
+		}
+		for _, e := range events {
+			_ = s.Apply(e)
+		}
 		sees("with a node of its type", unlimited, int64(limit))
 	}
 	way := testClaim("c-way", "cw", 34, "default", "p-way")

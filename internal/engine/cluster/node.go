@@ -31,7 +31,10 @@ type Node struct {
 	Allocatable resources.Vector
 	// Pods are bound to the node and not finished, in any order.
 	Pods []*Pod
-	// Used is what Pods request together.
+	// Coming are the pods that kube-scheduler is about to bind to the node, in the order of ComparePods. They are
+	// neither among Pods nor pending.
+	Coming []*Pod
+	// Used is what Pods request together, and what kube-scheduler keeps for others, such as Coming.
 	Used resources.Vector
 	// Ports are taken by Pods.
 	Ports []HostPort

@@ -34,15 +34,16 @@ func (s *Snapshot) Change() Change { return s.change }
 // pool does (K-53).
 func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 	own := s.derived()
+	own.change.Gone, own.Reserving = slices.Clip(own.change.Gone), slices.Clip(own.Reserving)
 	var moving, repelling []*Pod
 	for _, node := range nodes {
 		if added := slices.Index(own.change.Added, node); added >= 0 {
 			own.change.Added = slices.Delete(slices.Clone(own.change.Added), added, added+1)
 		} else {
-			own.change.Gone = append(slices.Clip(own.change.Gone), node)
+			own.change.Gone = append(own.change.Gone, node)
 		}
 		if node.MayBeReserved() {
-			own.Reserving = append(slices.Clip(own.Reserving), node)
+			own.Reserving = append(own.Reserving, node)
 		}
 		for _, pod := range node.Pods {
 			if !node.Deleting && pod.Moves() {
@@ -156,6 +157,7 @@ func (s *Snapshot) Bind(placed map[*Node][]*Pod) *Snapshot {
 		return own
 	}
 	own.Nodes = withoutMoved(s.Nodes, placed)
+	own.change.Gone, own.change.Added = slices.Clip(own.change.Gone), slices.Clip(own.change.Added)
 	var repelling []*Pod
 	for i, node := range s.Nodes {
 		pods := placed[node]
@@ -179,8 +181,7 @@ func (s *Snapshot) Bind(placed map[*Node][]*Pod) *Snapshot {
 			}
 		}
 		own.Nodes[i] = &fuller
-		own.change.Gone = append(slices.Clip(own.change.Gone), node)
-		own.change.Added = append(slices.Clip(own.change.Added), &fuller)
+		own.change.Gone, own.change.Added = append(own.change.Gone, node), append(own.change.Added, &fuller)
 	}
 	own.Repelling = insert(s.Repelling, repelling, ComparePods)
 	return own
@@ -214,14 +215,14 @@ func withoutMoved(nodes []*Node, placed map[*Node][]*Pod) []*Node {
 func (s *Snapshot) Shut(nodes ...*Node) (*Snapshot, []*Node) {
 	own := s.derived()
 	own.Nodes = slices.Clone(s.Nodes)
+	own.change.Gone, own.change.Added = slices.Clip(own.change.Gone), slices.Clip(own.change.Added)
 	var closed []*Node
 	for _, node := range nodes {
 		shut := *node
 		shut.Disrupting, shut.Rebooting = true, false
 		at, _ := slices.BinarySearchFunc(own.Nodes, node, compareNodes)
 		own.Nodes[at] = &shut
-		own.change.Gone = append(slices.Clip(own.change.Gone), node)
-		own.change.Added = append(slices.Clip(own.change.Added), &shut)
+		own.change.Gone, own.change.Added = append(own.change.Gone, node), append(own.change.Added, &shut)
 		closed = append(closed, &shut)
 	}
 	return own, closed

@@ -24,7 +24,8 @@ func ParseWith(space *resources.Space, input string) (snapshot *cluster.Snapshot
 			err = fmt.Errorf("%s", string(stop))
 		}
 	}()
-	p := &parser{space: space, shapes: cluster.NewShapes(), nodes: map[string]*cluster.Node{}}
+	p := &parser{space: space, shapes: cluster.NewShapes(), nodes: map[string]*cluster.Node{},
+		coming: map[*cluster.Pod]*cluster.Node{}}
 	p.parts.Namespaces = map[string]map[string]string{"default": {}}
 	p.parts.Version = 1
 	for _, line := range strings.Split(input, "\n") {
@@ -40,6 +41,7 @@ type parser struct {
 	pools  []*cluster.Pool
 	nodes  map[string]*cluster.Node
 	pods   []*cluster.Pod
+	coming map[*cluster.Pod]*cluster.Node
 	parts  cluster.Snapshot
 	// devices is what the script says of devices; nil for nothing.
 	devices *devices
@@ -325,10 +327,16 @@ func (p *parser) finish() *cluster.Snapshot {
 	return cluster.New(p.parts)
 }
 
-// bind puts pods on their nodes; those without, and those whose node goes, are pending.
+// bind puts pods on their nodes; those without, and those whose node goes, are pending. The room of those that are
+// coming to a node is kept there.
 func (p *parser) bind() {
 	for _, pod := range p.pods {
 		node := p.nodes[pod.Node]
+		if to := p.coming[pod]; to != nil {
+			to.Coming, to.Used = append(to.Coming, pod), to.Used.Plus(pod.Shape.Requests)
+			slices.SortFunc(to.Coming, cluster.ComparePods)
+			continue
+		}
 		if node == nil && pod.IsBuffer() {
 			p.parts.Buffers = append(p.parts.Buffers, pod)
 			continue

@@ -22,6 +22,12 @@ func (p *parser) pod(name string, a *attributes) {
 	if pod.Node != "" && p.nodes[pod.Node] == nil {
 		a.fail("no node %s above", pod.Node)
 	}
+	if name := a.get("coming", ""); name != "" {
+		if p.nodes[name] == nil || pod.Node != "" {
+			a.fail("coming=%s: want a node above, and no node=", name)
+		}
+		p.coming[pod] = p.nodes[name]
+	}
 	pod.DeletionCost = int32(a.number("deletion-cost", 0))
 	pod.Shape = p.shapes.Intern(p.shape(namespace, a))
 	p.pods = append(p.pods, pod)
@@ -69,7 +75,7 @@ func (p *parser) seen(a *attributes, word string) (list []cluster.Seen) {
 
 // podWords are the attributes of a pod that are not resources.
 var podWords = []string{
-	"ns", "node", "promised", "passed-over", "priority",
+	"ns", "node", "coming", "promised", "passed-over", "priority",
 	"daemon", "seen", "learnt", "do-not-disrupt", "ending", "returns", "devices", "shares", "find", "make", "drivers",
 	"deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate",
 	"port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
