@@ -196,6 +196,7 @@ func TestFromAPendingPodToANodeAndBack(t *testing.T) {
 	}
 	s.run(Claims, claim.Name)
 	s.run(Nodes, claim.Name)
+	s.run(Nodes, claim.Name) // the first one waits for schedulers to see its taint
 	s.run(Claims, claim.Name)
 	if err := s.server.Get(t.Context(), types.NamespacedName{Name: claim.Name},
 		&karpenterv1.NodeClaim{}); !apierrors.IsNotFound(err) {

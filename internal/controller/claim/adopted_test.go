@@ -69,6 +69,37 @@ func TestWhatAdoptionAdds(t *testing.T) {
 	}
 }
 
+// P-30: a startup taint that its agent has removed stays off, also if the claim could not be written after the patch
+// that opened the node. The claim's other taints come back.
+func TestAStartupTaintThatIsGoneStaysGone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		owner types.UID
+		label string
+		taint bool
+	}{
+		"opened by its claim":    {"u1", "true", false},
+		"of an earlier claim":    {"another", "true", true},
+		"marked, and not opened": {"u1", "", true},
+	} {
+		n := joined()
+		n.Spec.Taints = nil
+		n.Labels = map[string]string{karpenterv1.NodeRegisteredLabelKey: c.label}
+		n.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: "c1",
+			UID: c.owner}}
+		r := newRig(t, newClaim(), n)
+		r.reconcile(t)
+		taints := r.node(t).Spec.Taints
+		has := func(key string) bool {
+			return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == key })
+		}
+		if has("boot") != c.taint || !has("team") || r.is(t, karpenterv1.ConditionTypeRegistered) != "True" {
+			t.Errorf("%s: taints %+v, Registered=%s; want the startup taint %t, and the other one", name, taints,
+				r.is(t, karpenterv1.ConditionTypeRegistered), c.taint)
+		}
+	}
+}
+
 func sortedWords(words []string) []string { return slices.Sorted(slices.Values(words)) }
 
 // P-30: a node that has to settle is not registered yet, and the claim says no more than that.

@@ -8,6 +8,7 @@
 //	registration.go    the Node joins and is matched
 //	initialization.go  the Node is ready for pods
 //	liveness.go        timeouts of these stages
+//	health.go          whether the nodes of its pool join
 //	podevents.go       when a pod last came or went, and whether the node may be consolidated
 //	drift.go           whether its pool would still make the claim like this
 //	expiration.go      the claim's lifetime is over
@@ -22,6 +23,7 @@ package claim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -47,8 +49,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// IndexNodeProviderID is the cache's index field by which a claim finds its node.
-const IndexNodeProviderID = "spec.providerID"
+// The cache's index fields by which a claim finds its node, and the pods there. The API server knows the latter
+// itself.
+const (
+	IndexNodeProviderID = "spec.providerID"
+	IndexPodNode        = "spec.nodeName"
+)
 
 // Catalogs receives the catalogue of a node class after a launch has found something unavailable.
 type Catalogs interface {
@@ -99,6 +105,7 @@ type Controller struct {
 	// attempts supplements the objects. If the process ends, losing it costs a wait, see findInstance.
 	attempts *attempts
 	gate     *gate
+	health   *health
 }
 
 // New returns the controller.
@@ -107,7 +114,8 @@ func New(config Config) *Controller {
 		began := config.Now()
 		config.Ran = func() time.Duration { return config.Now().Sub(began) }
 	}
-	return &Controller{config: config, began: sync.OnceValue(config.Now), attempts: newAttempts(), gate: newGate()}
+	return &Controller{config: config, began: sync.OnceValue(config.Now), attempts: newAttempts(), gate: newGate(),
+		health: newHealth()}
 }
 
 // attempts remembers, for claims that have not ended, when this process last requested their instance: the API server
@@ -228,6 +236,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := c.keepPool(ctx, w); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	c.writeHealth(ctx, w)
 	if claim.DeletionTimestamp != nil {
 		return c.finalize(ctx, w)
 	}
@@ -250,8 +259,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := c.advance(ctx, w); err != nil {
 		return reconcile.Result{}, err
 	}
-	if vanished, err := c.vanished(ctx, w); vanished || err != nil {
-		return reconcile.Result{}, err
+	vanished, unknown := c.vanished(ctx, w)
+	if vanished {
+		return reconcile.Result{}, unknown
 	}
 	if err := c.saveStatus(ctx, before, w.claim); err != nil {
 		if client.IgnoreNotFound(err) == nil {
@@ -265,8 +275,10 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	for _, tell := range w.saved {
 		tell()
 	}
+	// The claim's age counts even if the provider does not say whether the instance is gone: nothing else ends a claim
+	// whose node is gone and whose instance has another cluster's tag.
 	_, err := c.checkAge(ctx, w)
-	return reconcile.Result{RequeueAfter: w.again}, err
+	return reconcile.Result{RequeueAfter: w.again}, errors.Join(unknown, err)
 }
 
 // advance takes a launched claim as far as is possible now.

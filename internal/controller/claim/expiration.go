@@ -14,8 +14,8 @@ import (
 // checkAge deletes a claim that has taken too long or lived long enough, and reports whether it did. Otherwise it
 // schedules the next step in time.
 func (c *Controller) checkAge(ctx context.Context, w *work) (bool, error) {
-	if gone, err := c.overdue(ctx, w); gone {
-		return true, err
+	if gone, err := c.overdue(ctx, w); gone || err != nil {
+		return gone, err
 	}
 	return c.expired(ctx, w)
 }

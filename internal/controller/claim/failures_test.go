@@ -2,6 +2,7 @@ package claim_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -253,6 +254,64 @@ func TestNoFailureOfTheCollectorIsSwallowed(t *testing.T) {
 			return err
 		}
 	})
+}
+
+// P-30: a node that is Ready and not initialized in time stays while it runs pods, like Karpenter's: it may lack a
+// device or keep a startup taint. Pods of DaemonSets, static and finished ones do not count. It goes once the pods
+// have left.
+func TestANodeInUseOutlivesItsInitializationTimeout(t *testing.T) {
+	t.Parallel()
+	nothing := func(*corev1.Pod) {}
+	for name, c := range map[string]struct {
+		ready  bool
+		change func(*corev1.Pod)
+		gone   bool
+	}{
+		"in use":            {true, nothing, false},
+		"in use, not ready": {false, nothing, true},
+		"a daemon": {true, func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d"}}
+		}, true},
+		"a static pod": {true, func(p *corev1.Pod) {
+			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+		}, true},
+		"a finished pod":    {true, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, true},
+		"of another's node": {true, func(p *corev1.Pod) { p.Spec.NodeName = "n2" }, true},
+	} {
+		r := newRig(t, newClaim(), joined())
+		r.reconcile(t)
+		if c.ready {
+			r.makeReady(t)
+			n := r.node(t)
+			n.Spec.Taints = append(n.Spec.Taints, newClaim().Spec.StartupTaints...)
+			r.put(t, n)
+		}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"},
+			Spec: corev1.PodSpec{NodeName: "n1"}}
+		c.change(p)
+		if err := r.server.Create(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		r.clock.Advance(time.Hour)
+		again := r.reconcile(t).RequeueAfter
+		if gone := r.claim(t).DeletionTimestamp != nil; gone != c.gone {
+			t.Errorf("%s: given up %t, want %t", name, gone, c.gone)
+		}
+		if c.gone {
+			continue
+		}
+		if said := strings.Join(r.tape.Said(), "\n"); again != 10*time.Minute || !strings.Contains(said,
+			"c1 Timeout: NodeClaim is not Initialized after 1h0m0s; look at the node") ||
+			!strings.Contains(said, "stays while pods run on node n1, 1 now") {
+			t.Errorf("%s: looks again after %s, said %q", name, again, said)
+		}
+		if err := r.server.Delete(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if r.reconcile(t); r.claim(t).DeletionTimestamp == nil {
+			t.Errorf("%s: its pods have left, and it stays", name)
+		}
+	}
 }
 
 // P-30: a node that went while it was registered is waited for again, and that is no error.

@@ -37,6 +37,7 @@ type cloud struct {
 	provider.Provider
 	failure  error // of Launch
 	unlisted error // of List
+	unread   error // of Get
 	machines map[string]provider.Instance
 	launches int
 	notAfter time.Time         // of the last launch
@@ -89,8 +90,8 @@ func (c *cloud) Get(_ context.Context, id string) (provider.Instance, error) {
 	if id == "" {
 		return provider.Instance{}, errNoID
 	}
-	if machine, found := c.machines[id]; found {
-		return machine, nil
+	if machine, found := c.machines[id]; found || c.unread != nil {
+		return machine, c.unread
 	}
 	return provider.Instance{}, provider.ErrNotFound
 }

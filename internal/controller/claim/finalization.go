@@ -14,6 +14,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
@@ -59,7 +60,7 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if node != nil && !gone {
+	if node != nil && !gone && !letGo(node) {
 		// its end wakes this claim again, if the watch shows it
 		w.node = node
 		if err := c.keepMarks(ctx, w); err != nil { // without our finalizer it would go undrained
@@ -109,8 +110,9 @@ func (c *Controller) measureEnd(claim *karpenterv1.NodeClaim, pool string) {
 	ended.InstanceTermination.WithLabelValues(pool).Observe(max(0, now.Sub(since).Seconds()))
 }
 
-// letGo reports whether a node will go without further waiting: it is drained and its instance has ended. Somebody
-// else's finalizer may hold it for long, and meanwhile its claim must not use up the pool's budgets (D-08).
+// letGo reports whether we are done with a node: it is drained and its instance has ended, or it was never registered
+// and so has no pods to drain. Somebody else's finalizer may hold it for long. Meanwhile its claim must not use up the
+// pool's budgets (D-08), and nobody but the claim would end the instance.
 func letGo(node *corev1.Node) bool {
 	return node.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(node, karpenterv1.TerminationFinalizer)
 }
@@ -261,7 +263,7 @@ func (c *Controller) instanceGone(ctx context.Context, w *work) (bool, error) {
 	}
 	_, err := w.cloud.Get(ctx, w.claim.Status.ProviderID)
 	if err != nil && !errors.Is(err, provider.ErrNotFound) {
-		return false, fmt.Errorf("looking for the instance of NodeClaim %s: %w", w.claim.Name, err)
+		return false, c.tellStuck(w, fmt.Errorf("looking for the instance of NodeClaim %s: %w", w.claim.Name, err))
 	}
 	return err != nil, nil
 }
@@ -270,8 +272,25 @@ func (c *Controller) instanceGone(ctx context.Context, w *work) (bool, error) {
 func (c *Controller) endInstance(ctx context.Context, w *work) (bool, error) {
 	err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID, nil)
 	if err != nil && !errors.Is(err, provider.ErrNotFound) {
-		return false, fmt.Errorf("ending instance %s of NodeClaim %s: %w", w.claim.Status.ProviderID, w.claim.Name,
-			err)
+		return false, c.tellStuck(w, fmt.Errorf("ending instance %s of NodeClaim %s: %w", w.claim.Status.ProviderID,
+			w.claim.Name, err))
 	}
 	return err != nil, nil
+}
+
+const (
+	// stuckAfter is how long after its deletion a claim says what keeps it. Most failures of a cloud are over by then.
+	stuckAfter = time.Minute
+	// eventStuck is the reason of that event.
+	eventStuck = "InstanceNotEnded"
+)
+
+// tellStuck returns the error that keeps a deleted claim. If it has for a while, an event has the text: the instance
+// may have another cluster's tag, or the cloud may refuse to end it, and somebody has to correct that.
+func (c *Controller) tellStuck(w *work, err error) error {
+	if c.config.Now().Sub(w.claim.DeletionTimestamp.Time) >= stuckAfter && !errors.Is(err, provider.ErrThrottled) &&
+		!errors.Is(err, context.Canceled) {
+		c.config.Events.Event(w.claim, event.Warning, eventStuck, "NodeClaim stays: "+err.Error())
+	}
+	return err
 }

@@ -168,7 +168,8 @@ func (g *Collector) endOrphan(ctx context.Context, cloud provider.Provider, inst
 	return nil
 }
 
-// collectClaims deletes claims whose instance has vanished.
+// collectClaims deletes claims whose instance has vanished. A claim whose node is Ready stays without a question: a
+// kubelet works there, so the cloud's answer is wrong, as with a mistyped cluster name or a tag that was stripped.
 func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, instances []provider.Instance,
 	claims []karpenterv1.NodeClaim) error {
 	alive := map[string]bool{}
@@ -184,7 +185,15 @@ func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, 
 			alive[claim.Status.ProviderID] || g.config.Now().Sub(since) < grace {
 			continue
 		}
-		_, err := cloud.Get(ctx, claim.Status.ProviderID) // the list may lag; this answer is proof
+		node, err := (&Controller{config: g.config}).nodeOf(ctx, claim)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		if node != nil && isReady(node) {
+			continue
+		}
+		_, err = cloud.Get(ctx, claim.Status.ProviderID) // the list may lag; this answer is proof
 		if err == nil {
 			continue
 		}

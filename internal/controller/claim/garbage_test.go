@@ -266,6 +266,33 @@ func TestWhichClaimsGoWithTheirInstance(t *testing.T) {
 	}
 }
 
+// P-32: a claim whose node is Ready stays, whatever the cloud says of its instance: a kubelet works there. A cluster
+// name that is mistyped, or a tag that somebody strips, makes the cloud say that every instance is gone.
+func TestAClaimWithAReadyNodeStays(t *testing.T) {
+	t.Parallel()
+	for status, gone := range map[corev1.ConditionStatus]bool{"True": false, "False": true, "Unknown": true} {
+		r := newRig(t, newClaim())
+		r.reconcile(t)
+		r.create(t, joined())
+		r.reconcile(t)
+		r.makeReady(t)
+		n := r.node(t)
+		n.Status.Conditions[0].Status = status
+		r.put(t, n)
+		clear(r.cloud.machines)
+		r.clock.Advance(time.Minute)
+		if err := r.collect(t, r.cloud); err != nil {
+			t.Errorf("Ready=%s: %v", status, err)
+		}
+		if got := r.claim(t).DeletionTimestamp != nil; got != gone {
+			t.Errorf("Ready=%s: gone %t, want %t", status, got, gone)
+		}
+		if asked := len(r.cloud.asked) > 0; asked != gone {
+			t.Errorf("Ready=%s: the cloud was asked %t, want %t", status, asked, gone)
+		}
+	}
+}
+
 // P-32: one cloud's failure is returned and delays no other cloud, neither its instances nor its claims.
 func TestACloudThatFailsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()

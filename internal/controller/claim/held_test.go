@@ -2,6 +2,8 @@ package claim_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +27,7 @@ func TestANodeHeldBySomebodyElseDoesNotHoldItsClaim(t *testing.T) {
 	if err := errors.Join(r.server.Create(t.Context(), n), r.server.Delete(t.Context(), r.claim(t))); err != nil {
 		t.Fatal(err)
 	}
+	r.cloud.slow = true
 	r.reconcile(t)
 	held := r.node(t)
 	held.Finalizers = []string{"example.com/hold"} // drained; but the instance is still ending
@@ -38,6 +41,82 @@ func TestANodeHeldBySomebodyElseDoesNotHoldItsClaim(t *testing.T) {
 	clear(r.cloud.machines)
 	if r.reconcile(t); r.claim(t) != nil || r.node(t).DeletionTimestamp == nil {
 		t.Fatal("the instance is gone: the claim must go, whatever holds the node")
+	}
+}
+
+// P-40: a node that joined and was not registered lacks our finalizer. If somebody else's holds it, the instance of
+// its deleted claim is ended all the same.
+func TestAnUnregisteredNodeHeldBySomebodyElseDoesNotKeepTheInstance(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	r.reconcile(t)
+	n := joined()
+	n.Finalizers = []string{"example.com/hold"}
+	r.create(t, n)
+	r.delete(t)
+	r.cloud.slow = true
+	if r.reconcile(t); r.node(t).DeletionTimestamp == nil || len(r.cloud.ended) != 0 {
+		t.Fatalf("ended %v, node %+v: want the node to be deleted first", r.cloud.ended, r.node(t).ObjectMeta)
+	}
+	if r.reconcile(t); len(r.cloud.ended) != 1 || r.is(t, karpenterv1.ConditionTypeInstanceTerminating) != "True" {
+		t.Fatalf("ended %v, conditions %+v: want the instance to end", r.cloud.ended, r.claim(t).Status.Conditions)
+	}
+	clear(r.cloud.machines)
+	if r.reconcile(t); r.claim(t) != nil {
+		t.Error("the instance is gone: the claim must go")
+	}
+}
+
+// P-40: a deleted claim stays while the cloud refuses to end its instance or does not say whether it is gone. After a
+// minute an event says why; a cloud that is busy is not worth one.
+func TestADeletedClaimSaysWhatKeepsIt(t *testing.T) {
+	t.Parallel()
+	other := errors.New("instance i-1 runs with the tag of cluster other")
+	for name, c := range map[string]struct {
+		get, end error
+		after    time.Duration
+		told     bool
+	}{
+		"no proof":         {get: other, after: time.Minute, told: true},
+		"refused":          {end: other, after: time.Minute, told: true},
+		"it has just gone": {get: other, after: 59 * time.Second},
+		"throttled":        {get: fmt.Errorf("%w: slow down", provider.ErrThrottled), after: time.Hour},
+	} {
+		r := newRig(t, newClaim())
+		r.reconcile(t)
+		r.delete(t)
+		r.clock.Advance(r.claim(t).DeletionTimestamp.Add(c.after).Sub(r.clock.Now()))
+		r.cloud.unread, r.cloud.endless = c.get, c.end
+		_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+		told := strings.Contains(strings.Join(r.tape.Said(), "\n"), "c1 InstanceNotEnded: NodeClaim stays: ")
+		if err == nil || r.claim(t) == nil || len(r.cloud.machines) != 1 || told != c.told {
+			t.Errorf("%s: error %v, %d machines, said %q; want an error, the claim and its machine, told: %t", name,
+				err, len(r.cloud.machines), r.tape.Said(), c.told)
+		}
+	}
+}
+
+// P-30: a claim whose node is gone and about whose instance the cloud says nothing ages like any other, and is given
+// up.
+func TestAClaimWithoutANodeIsGivenUpWithoutTheCloudsAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	r.reconcile(t)
+	r.create(t, joined())
+	r.reconcile(t)
+	r.dropNode(t)
+	r.cloud.unread = errors.New("instance i-1 runs with the tag of cluster other")
+	step := func() error {
+		_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+		return err
+	}
+	if err := step(); !errors.Is(err, r.cloud.unread) || r.is(t, karpenterv1.ConditionTypeReady) != "Unknown" {
+		t.Errorf("error %v, Ready=%s; want the cloud's error, and that the node is gone", err,
+			r.is(t, karpenterv1.ConditionTypeReady))
+	}
+	r.clock.Advance(15 * time.Minute)
+	if err := step(); !errors.Is(err, r.cloud.unread) || r.claim(t).DeletionTimestamp == nil {
+		t.Errorf("error %v, claim %+v; want it to be given up", err, r.claim(t).ObjectMeta)
 	}
 }
 

@@ -134,8 +134,13 @@ func (c *Controller) beforeOpening(ctx context.Context, w *work, node *corev1.No
 	return c.config.Keep(ctx, w.claim.Name, node.Name)
 }
 
-// adopt makes the node ours. It keeps what the node has beyond the claim.
+// adopt makes the node ours. It keeps what the node has beyond the claim. If an earlier step did this and could not
+// write the claim, the startup taints stay as they are: their agents may have removed them since.
 func adopt(node *corev1.Node, claim *karpenterv1.NodeClaim) {
+	taints := slices.Clone(claim.Spec.Taints)
+	if node.Labels[karpenterv1.NodeRegisteredLabelKey] != "true" || !isOwner(node, claim) {
+		taints = append(taints, claim.Spec.StartupTaints...)
+	}
 	node.Labels = with(node.Labels, claim.Labels)
 	if pool := translate.PoolOf(claim); pool != "" {
 		node.Labels[karpenterv1.NodePoolLabelKey] = pool
@@ -146,7 +151,7 @@ func adopt(node *corev1.Node, claim *karpenterv1.NodeClaim) {
 	node.Annotations = with(node.Annotations, claim.Annotations)
 	mark(node, claim)
 	if node.Labels[karpenterv1.NodeDoNotSyncTaintsLabelKey] != "true" {
-		for _, taint := range slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints) {
+		for _, taint := range taints {
 			if !hasTaint(node.Spec.Taints, taint) {
 				node.Spec.Taints = append(node.Spec.Taints, taint)
 			}
@@ -167,24 +172,4 @@ func with(entries, more map[string]string) map[string]string {
 // hasTaint reports whether a taint of the same key and effect is in the list.
 func hasTaint(taints []corev1.Taint, taint corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
-}
-
-// reportHealth writes onto the pool whether its nodes join. It is information only and not worth a retry: the pool's
-// next claim reports again.
-func (c *Controller) reportHealth(ctx context.Context, w *work, value condition.Value) {
-	known, _ := c.poolOf(ctx, c.config.Client, w.claim)
-	if known == nil || c.config.Unseen.Behind(known) > 0 { // nodes that join together report the same
-		return
-	}
-	pool := known.DeepCopy()
-	if known, _ := condition.Get(pool.Status.Conditions, value.Type); patch.LosesOriginal(pool) ||
-		known.Status == value.Status {
-		return
-	}
-	before := pool.DeepCopy()
-	condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())
-	if err := c.config.Client.Status().Patch(ctx, pool,
-		patch.Status(before, &before.Status, &pool.Status)); client.IgnoreNotFound(err) != nil {
-		c.config.Log.V(1).Info("could not report the health of registration", "pool", pool.Name, "reason", err.Error())
-	}
 }

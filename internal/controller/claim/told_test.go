@@ -9,14 +9,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
-	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
 // counted gives the rig metrics that can be read.
@@ -25,89 +23,6 @@ func (r *rig) counted() *prometheus.Registry {
 	r.config.Metrics = metrics.New(registry)
 	r.step = claim.New(r.config)
 	return registry
-}
-
-func (r *rig) healthy(t *testing.T) karpenterv1.Condition {
-	t.Helper()
-	var p karpenterv1.NodePool
-	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "default"}, &p); err != nil {
-		t.Fatal(err)
-	}
-	found, _ := condition.Get(p.Status.Conditions, karpenterv1.ConditionTypeNodeRegistrationHealthy)
-	return found
-}
-
-// setHealth writes what is known of the pool's registration.
-func (r *rig) setHealth(t *testing.T, value condition.Value) {
-	t.Helper()
-	var p karpenterv1.NodePool
-	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "default"}, &p); err != nil {
-		t.Fatal(err)
-	}
-	condition.Set(&p.Status.Conditions, 0, value, controllertest.Start())
-	if err := r.server.Status().Update(t.Context(), &p); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// V-13: a node that joins makes its pool's registration healthy, whatever was known before. One that times out makes
-// it unhealthy and names the claim. A known state is not written again.
-func TestTheHealthOfRegistrationFollowsTheNodes(t *testing.T) {
-	t.Parallel()
-	const kind = karpenterv1.ConditionTypeNodeRegistrationHealthy
-	for name, before := range map[string]*condition.Value{
-		"nothing":   nil,
-		"unknown":   new(condition.Unknown(kind, "AwaitingNodes", "")),
-		"unhealthy": new(condition.False(kind, "RegistrationTimeout", "another one")),
-		"healthy":   new(condition.True(kind, "AsBefore", "")),
-	} {
-		for _, joins := range []bool{true, false} {
-			r := newRig(t, newClaim(), aPool())
-			if before != nil {
-				r.setHealth(t, *before)
-			}
-			r.reconcile(t)
-			if joins {
-				r.create(t, joined())
-				r.clock.Advance(2 * time.Second)
-			} else {
-				r.clock.Advance(15 * time.Minute)
-			}
-			r.reconcile(t)
-			got := r.healthy(t)
-			switch want := map[bool]metav1.ConditionStatus{true: "True", false: "False"}[joins]; {
-			case got.Status != want:
-				t.Errorf("%s, joins %v: %s, want %s", name, joins, got.Status, want)
-			case before != nil && before.Status == want && got.Reason != before.Reason:
-				t.Errorf("%s, joins %v: it was %s already and was written again: %+v", name, joins, want, got)
-			case before != nil && before.Status == want:
-			case joins && got.Reason != "NodeRegistrationHealthy":
-				t.Errorf("%s: reason %s", name, got.Reason)
-			case !joins &&
-				(got.Reason != "RegistrationTimeout" ||
-					!strings.Contains(got.Message, "NodeClaim c1: not Registered after 15m0s")):
-				t.Errorf("%s: %s %q, want the claim to be named", name, got.Reason, got.Message)
-			}
-		}
-	}
-}
-
-// V-13: another stage that takes too long says nothing about registration.
-func TestOtherTimeoutsDoNotTouchTheHealthOfRegistration(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, newClaim(), aPool())
-	r.cloud.failure = &provider.LaunchError{ConditionReason: "Quota", Message: "no quota"}
-	r.clock.Advance(5 * time.Minute)
-	if r.reconcile(t); r.healthy(t).Status != "" {
-		t.Errorf("after a launch that timed out: %+v", r.healthy(t))
-	}
-	r = newRig(t, newClaim(), aPool(), joined())
-	r.reconcile(t)
-	r.setHealth(t, condition.Unknown(karpenterv1.ConditionTypeNodeRegistrationHealthy, "AwaitingNodes", ""))
-	r.clock.Advance(time.Hour)
-	if r.reconcile(t); r.claim(t).DeletionTimestamp == nil || r.healthy(t).Status != "Unknown" {
-		t.Errorf("after an initialization that timed out: %+v", r.healthy(t))
-	}
 }
 
 // stages are those that were measured, each as often as it was, in order.

@@ -27,6 +27,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/kube/removal"
 	"github.com/joiner-autoscaler/joiner/internal/kube/unseen"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
@@ -42,6 +43,10 @@ const (
 	drainAgainAfter     = 2 * time.Second        // an eviction that a PDB refused is asked for again
 	detachAgainAfter    = 2 * time.Second
 	terminateAgainAfter = 2 * time.Second
+	// taintSettles is how long after its deletion a node without pods is kept, as in Karpenter.
+	taintSettles = 5 * time.Second
+	// stuckAfter is how long after its deletion a node says which answer of its cloud keeps it.
+	stuckAfter = time.Minute
 )
 
 // draining is the reason of the condition Drained while nothing is in the way.
@@ -116,10 +121,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if gone {
 		return reconcile.Result{}, c.finish(ctx, &node, "instance was gone")
 	}
-	if err := c.cordon(ctx, &node); err != nil {
+	fresh, err := c.cordon(ctx, &node)
+	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	return c.end(ctx, &node, claim)
+	return c.end(ctx, &node, claim, fresh)
 }
 
 // owns reports whether we may end the node. If the cache shows no claim, there may still be one, and the node may be
@@ -181,17 +187,17 @@ func (c *Controller) instanceGone(ctx context.Context, node *corev1.Node) (bool,
 	}
 	fate, err := c.config.Fleet.Find(ctx, node.Spec.ProviderID)
 	if err != nil {
-		return false, fmt.Errorf("looking for the instance of node %s: %w", node.Name, err)
+		return false, c.tellStuck(node, fmt.Errorf("looking for the instance of node %s: %w", node.Name, err))
 	}
 	return fate == fleet.Gone, nil
 }
 
-// cordon keeps new pods and load balancers away from the node.
-func (c *Controller) cordon(ctx context.Context, node *corev1.Node) error {
+// cordon keeps new pods and load balancers away from the node. It reports whether the taint was missing until now.
+func (c *Controller) cordon(ctx context.Context, node *corev1.Node) (fresh bool, err error) {
 	tainted := hasTaint(node, karpenterv1.DisruptedTaintKey, corev1.TaintEffectNoSchedule)
 	excluded := node.Labels[karpenterv1.ExcludeBalancersLabelKey] == karpenterv1.ExcludeBalancersLabelValue
 	if tainted && excluded {
-		return nil
+		return false, nil
 	}
 	before := node.DeepCopy()
 	if !tainted {
@@ -201,12 +207,13 @@ func (c *Controller) cordon(ctx context.Context, node *corev1.Node) error {
 		node.Labels = map[string]string{}
 	}
 	node.Labels[karpenterv1.ExcludeBalancersLabelKey] = karpenterv1.ExcludeBalancersLabelValue
-	return c.config.Client.Patch(ctx, node, patch.Node(before, node))
+	return !tainted, c.config.Client.Patch(ctx, node, patch.Node(before, node))
 }
 
-// end drains the node, waits for its volumes and ends its instance, as far as one step can.
-func (c *Controller) end(ctx context.Context, node *corev1.Node,
-	claim *karpenterv1.NodeClaim) (reconcile.Result, error) {
+// end drains the node, waits for its volumes and ends its instance, as far as one step can. fresh says that this step
+// has tainted the node.
+func (c *Controller) end(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim,
+	fresh bool) (reconcile.Result, error) {
 	now := c.config.Now()
 	due, limited := deadline(claim)
 	var pods corev1.PodList
@@ -238,9 +245,29 @@ func (c *Controller) end(ctx context.Context, node *corev1.Node,
 			"AwaitingVolumeDetachment", text))
 		return reconcile.Result{RequeueAfter: detachAgainAfter}, err
 	}
+	left := settles(node, claim, now)
+	if fresh {
+		left = taintSettles
+	}
+	if left > 0 && (!limited || now.Before(due)) {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
 	return c.terminate(ctx, node, claim, drained, func() bool {
 		return c.inUse(context.WithoutCancel(ctx), node.Name, due, limited)
 	})
+}
+
+// settles returns how long pods may still come to a tainted node: a scheduler may not know of the taint yet. The taint
+// is about as old as the node's deletion, unless the API server has another time than this process. A marked claim's
+// node had it before that, and was judged again since (D-09).
+func settles(node *corev1.Node, claim *karpenterv1.NodeClaim, now time.Time) time.Duration {
+	if claim != nil && condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason) {
+		return 0
+	}
+	if left := node.DeletionTimestamp.Add(taintSettles).Sub(now); left <= taintSettles {
+		return left
+	}
+	return 0
 }
 
 // inUse reports whether the node's deadline is still to come and it has pods that a drain waits for.
@@ -301,7 +328,7 @@ func (c *Controller) terminate(ctx context.Context, node *corev1.Node, claim *ka
 	drained condition.Value, inUse func() bool) (reconcile.Result, error) {
 	fate, err := c.config.Fleet.Terminate(ctx, node.Spec.ProviderID, inUse)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("ending the instance of node %s: %w", node.Name, err)
+		return reconcile.Result{}, c.tellStuck(node, fmt.Errorf("ending the instance of node %s: %w", node.Name, err))
 	}
 	if fate != fleet.Gone {
 		err := c.setConditions(ctx, claim, drained,
@@ -310,6 +337,16 @@ func (c *Controller) terminate(ctx context.Context, node *corev1.Node, claim *ka
 		return reconcile.Result{RequeueAfter: terminateAgainAfter}, err
 	}
 	return reconcile.Result{}, c.finish(ctx, node, "drained")
+}
+
+// tellStuck returns the error of a cloud that keeps a deleted node. If it has for a while, an event has the text: the
+// machine may have another cluster's tag, or the cloud may refuse to end it, and somebody has to correct that.
+func (c *Controller) tellStuck(node *corev1.Node, err error) error {
+	if c.config.Now().Sub(node.DeletionTimestamp.Time) >= stuckAfter && !errors.Is(err, provider.ErrThrottled) &&
+		!errors.Is(err, context.Canceled) {
+		c.config.Events.Event(node, event.Warning, event.FailedDraining, "Cannot end: "+err.Error())
+	}
+	return err
 }
 
 // finish removes the finalizer, so the node goes.

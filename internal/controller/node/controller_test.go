@@ -130,6 +130,11 @@ func dying() (*corev1.Node, *karpenterv1.NodeClaim) {
 	return n, claim
 }
 
+// taint makes a node one that has been tainted for a while.
+func taint(n *corev1.Node) {
+	n.Spec.Taints = []corev1.Taint{{Key: karpenterv1.DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule}}
+}
+
 func pod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name),
@@ -155,8 +160,10 @@ func TestP40_APodThatComesToADrainedNode(t *testing.T) {
 	claim.Annotations = map[string]string{
 		karpenterv1.NodeClaimTerminationTimestampAnnotationKey: due.Format(time.RFC3339),
 	}
+	taint(n)
 	r := newRig(t, n, claim)
 	r.cloud.left = 1
+	r.clock.Advance(5 * time.Second)
 	r.reconcile(t)
 	if r.cloud.inUse == nil || r.cloud.inUse() {
 		t.Fatal("an empty node is in use, or nobody can ask")
@@ -204,6 +211,7 @@ func TestANodeIsDrainedEndedAndLetGo(t *testing.T) {
 		fresh.Labels[karpenterv1.ExcludeBalancersLabelKey] != "karpenter" {
 		t.Fatalf("taints %v, labels %v: want it cordoned", fresh.Spec.Taints, fresh.Labels)
 	}
+	r.clock.Advance(5 * time.Second)
 	r.reconcile(t) // the instance is terminating
 	if r.gone(t) || r.condition(t, karpenterv1.ConditionTypeDrained).Status != "True" ||
 		r.condition(t, karpenterv1.ConditionTypeInstanceTerminating).Status != "True" {

@@ -108,7 +108,7 @@ func TestNoFailureOfADrainIsSwallowed(t *testing.T) {
 			func() { r.refuse["a"] = true },
 			func() { delete(r.refuse, "a") },
 			nil, // the volume is still attached
-			func() { remove(t, r, volume("pv-1")) },
+			func() { remove(t, r, volume("pv-1")); r.clock.Advance(5 * time.Second) },
 			nil, // the machine ends
 			nil)
 	})

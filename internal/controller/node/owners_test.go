@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -95,6 +96,8 @@ func TestNodesOfOthersAreNotEnded(t *testing.T) {
 		r.cloud.left = -1 // the machine is not found
 		r.fleet(ours{r.cloud})
 		r.reconcile(t)
+		r.clock.Advance(5 * time.Second)
+		r.reconcile(t)
 		var fresh corev1.Node
 		err := r.server.Get(t.Context(), types.NamespacedName{Name: "n1"}, &fresh)
 		if gone := client.IgnoreNotFound(err) == nil && err != nil; gone != test.ours {
@@ -165,6 +168,7 @@ func TestWhatSaysWhoseANodeIs(t *testing.T) {
 			owners: []metav1.OwnerReference{ownedBy("Machine", "a", "m")}, ours: true},
 	} {
 		n, _ := dying()
+		taint(n)
 		n.OwnerReferences = test.owners
 		objects := []client.Object{n}
 		for _, c := range test.claims {
@@ -172,6 +176,7 @@ func TestWhatSaysWhoseANodeIs(t *testing.T) {
 		}
 		r := newRig(t, objects...)
 		asked := r.strict(ours{r.cloud})
+		r.clock.Advance(5 * time.Second)
 		r.reconcile(t)
 		if gone := r.gone(t); gone != test.ours {
 			t.Errorf("%s: let go is %t, want %t", name, gone, test.ours)

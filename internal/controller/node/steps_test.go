@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 )
 
@@ -80,12 +81,15 @@ func TestOnlyANodeWithoutItsMachineIsNotDrained(t *testing.T) {
 	}
 }
 
-// U-10: a node with nothing to drain ends in one step, and counts with its pool and zone. P-41: there is no deadline
-// warning without pods.
+// U-10: a marked node with nothing to drain ends in one step, and counts with its pool and zone. P-41: there is no
+// deadline warning without pods.
 func TestAnEmptyNodeEndsInOneStep(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()
 	inPool(n)
+	taint(n)
+	condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeDisruptionReason, "Empty", ""),
+		controllertest.Start())
 	claim.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: time.Minute}
 	r := newRig(t, n, claim)
 	registry := r.watched(interceptor.Funcs{})
@@ -97,6 +101,46 @@ func TestAnEmptyNodeEndsInOneStep(t *testing.T) {
 	}
 	if said := r.tape.Said(); len(said) != 0 {
 		t.Errorf("said %q, want nothing: there are no pods", said)
+	}
+}
+
+// P-40: the taint of a node that nobody marked is as young as its deletion, and a scheduler may not know of it yet. So
+// the machine of an empty node ends 5 s after that, and what has come meanwhile is evicted. The deadline comes first.
+func TestAnEmptyNodeWaitsForItsTaintToBeSeen(t *testing.T) {
+	t.Parallel()
+	n, claim := dying()
+	r := newRig(t, n, claim)
+	if again := r.reconcile(t).RequeueAfter; again != 5*time.Second || r.gone(t) {
+		t.Fatalf("looks again after %s, gone %t; want 5s", again, r.gone(t))
+	}
+	if err := r.server.Create(t.Context(), pod("late")); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.Advance(5 * time.Second)
+	if r.reconcile(t); r.gone(t) || !slices.Equal(r.evicted, []string{"late"}) {
+		t.Fatalf("gone %t, evicted %v; want the pod that came to be evicted", r.gone(t), r.evicted)
+	}
+	if r.reconcile(t); !r.gone(t) {
+		t.Error("the node is still there")
+	}
+	n, claim = dying()
+	claim.Spec.TerminationGracePeriod = &karpenterv1.Duration{}
+	r = newRig(t, n, claim)
+	if r.reconcile(t); !r.gone(t) {
+		t.Error("the deadline is over, and the node is still there")
+	}
+	n, claim = dying()
+	r = newRig(t, n, claim)
+	r.clock.Advance(time.Hour) // nobody was there to taint it
+	if again := r.reconcile(t).RequeueAfter; again != 5*time.Second || r.gone(t) {
+		t.Errorf("tainted late: looks again after %s, gone %t; want 5s", again, r.gone(t))
+	}
+	n, claim = dying()
+	r = newRig(t, n, claim)
+	r.clock.Advance(-time.Hour) // the API server's clock is ahead
+	r.reconcile(t)
+	if r.reconcile(t); !r.gone(t) {
+		t.Error("an hour ahead of its time, the node waits for longer than its taint needs")
 	}
 }
 

@@ -53,6 +53,7 @@ func TestADrainIsCounted(t *testing.T) {
 	r.reconcile(t)
 	delete(r.refuse, "b")
 	r.reconcile(t)
+	r.clock.Advance(5 * time.Second)
 	r.reconcile(t)
 	if !r.gone(t) {
 		t.Fatal("the node is still there")

@@ -305,9 +305,11 @@ func (c *Controller) class(ctx context.Context, pool *karpenterv1.NodePool) (cat
 	return offered, condition.True(kind, "NodeClassReady", ""), nil
 }
 
-// count sets the total capacity and number of the pool's claims (V-13).
+// count sets the total capacity and number of the pool's claims (V-13). An empty pool has 0 of these resources, like
+// Karpenter's: dashboards divide them by the limit.
 func count(pool *karpenterv1.NodePool, claims []karpenterv1.NodeClaim) {
-	sum := corev1.ResourceList{}
+	sum := corev1.ResourceList{corev1.ResourceCPU: {}, corev1.ResourceMemory: {}, corev1.ResourcePods: {},
+		corev1.ResourceEphemeralStorage: {}}
 	for _, claim := range claims {
 		for name, quantity := range claim.Status.Capacity {
 			total := sum[name]

@@ -201,6 +201,26 @@ func TestAHealthyPoolIsReadyAndCounted(t *testing.T) {
 	}
 }
 
+// V-13: a pool without claims says 0 of what its limits name most, in its status and in the metric, like Karpenter.
+func TestAnEmptyPoolIsCounted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newPool(in("size", "small")))
+	p := r.reconcile(t)
+	names := []corev1.ResourceName{"cpu", "ephemeral-storage", "memory", "nodes", "pods"}
+	if got := slices.Sorted(maps.Keys(p.Status.Resources)); !slices.Equal(got, names) || *p.Status.Nodes != 0 {
+		t.Errorf("resources %v, nodes %d: want %v", p.Status.Resources, *p.Status.Nodes, names)
+	}
+	for name, quantity := range p.Status.Resources {
+		if !quantity.IsZero() {
+			t.Errorf("%s is %s, want 0", name, &quantity)
+		}
+	}
+	before := r.writes
+	if r.reconcile(t); r.writes != before {
+		t.Errorf("%d further writes on an unchanged pool", r.writes-before)
+	}
+}
+
 // V-24: a pool that stands for one of v1beta1 without keeping it is not written: a write would overwrite the original.
 func TestAPoolThatWouldReplaceItsOriginalIsNotWritten(t *testing.T) {
 	t.Parallel()
