@@ -21,8 +21,8 @@ func BenchmarkJudge(b *testing.B) {
 				if i%10 == 0 {
 					marked = "disrupting"
 				}
-				fmt.Fprintf(&script, "node n%d type=m zone=a pool=default %s\npod on%d-0..9 cpu=500m node=n%d\n", i, marked,
-					i, i)
+				fmt.Fprintf(&script, "node n%d type=m zone=a pool=default %s\n", i, marked)
+				fmt.Fprintf(&script, "pod on%d-0..9 cpu=500m node=n%d\n", i, i)
 			}
 			script.WriteString("pod waits-0..99 cpu=3\n")
 			s, err := enginetest.Parse(script.String())
