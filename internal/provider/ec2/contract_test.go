@@ -74,6 +74,8 @@ type account struct {
 
 	pods    subnet.PodAddresses                    // of the cluster, for the next process
 	through func(to aws.HTTPClient) aws.HTTPClient // sees the requests of the next process; nil for nobody
+	// branches has the branch interfaces of types, for the next process. A catalogue asks for those of all its types.
+	branches func(kind string) int64
 
 	mu   sync.Mutex
 	told []ec2.Event
@@ -147,7 +149,7 @@ func (a *account) restart(t *testing.T, s sold, queue string) *ec2.Provider {
 	}
 	p, err := ec2.New(t.Context(), ec2.Config{
 		Cluster: a.kube, Clock: a.clock, Name: clusterName, Region: "us-east-1", Types: s.types, Prices: s.prices,
-		Queue:   queue,
+		Queue: queue, Branches: a.branches,
 		Clients: calls.New(calls.Config{AWS: config, Clock: a.clock, Pace: pace.New(timer.Real{})}),
 		Facts: func() ec2.Facts {
 			return ec2.Facts{Join: userdata.Cluster{Name: clusterName, Endpoint: "https://c1.example.com", CA: "Y2E=",
