@@ -367,6 +367,7 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 		return
 	case plan.DisruptionReason(reason.Reason) == plan.Empty:
 		w.checkEmpty(claim)
+		w.checkComing(claim)
 		w.checkFloor(claim)
 	case plan.DisruptionReason(reason.Reason) == plan.Drifted, plan.DisruptionReason(reason.Reason) == plan.Expired,
 		plan.DisruptionReason(reason.Reason) == plan.Underutilized:

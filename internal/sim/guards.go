@@ -62,10 +62,18 @@ func neverLets(budget *policyv1.PodDisruptionBudget) bool {
 type guarding struct {
 	ready map[types.UID]time.Duration // since when pods run and are ready
 	never map[types.UID]time.Duration // since when budgets never let a pod go
+	named map[types.UID]naming        // pods for which kube-scheduler has chosen a node
+}
+
+// naming is a node that was chosen for a pod, and since when that is known.
+type naming struct {
+	node string
+	at   time.Duration
 }
 
 func newGuarding() guarding {
-	return guarding{ready: map[types.UID]time.Duration{}, never: map[types.UID]time.Duration{}}
+	return guarding{ready: map[types.UID]time.Duration{}, never: map[types.UID]time.Duration{},
+		named: map[types.UID]naming{}}
 }
 
 // learn notes what the replica learns.
@@ -79,6 +87,11 @@ func (h guarding) learn(e client.Object, now time.Duration) {
 	}
 	switch object := e.(type) {
 	case *corev1.Pod:
+		if node := translate.Chosen(object); node == "" || object.DeletionTimestamp != nil {
+			delete(h.named, object.UID)
+		} else if h.named[object.UID].node != node {
+			h.named[object.UID] = naming{node, now}
+		}
 		note(h.ready, object.Status.Phase == corev1.PodRunning && apiserver.PodReady(object))
 	case *policyv1.PodDisruptionBudget:
 		note(h.never, neverLets(object) && object.DeletionTimestamp == nil)
@@ -119,6 +132,34 @@ func (w *World) checkHeld(claim *karpenterv1.NodeClaim, reason plan.DisruptionRe
 			}
 		})
 	})
+}
+
+// checkComing is D-02: a node does not go as empty while kube-scheduler is about to bind a pod to it, by what the
+// replica knew. A node that is not ready may: the binding would be in vain. So may one with a pod that should make
+// room and is stuck.
+func (w *World) checkComing(claim *karpenterv1.NodeClaim) {
+	p := w.actor
+	node, _ := w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: claim.Status.NodeName}).(*corev1.Node)
+	if node == nil || !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	}) {
+		return
+	}
+	var names *corev1.Pod
+	victims := false
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		pod := o.(*corev1.Pod)
+		victims = victims || pod.Spec.NodeName == node.Name && !isDaemon(pod)
+		known := p.line.replica.known.guarding.named[pod.UID]
+		if translate.Chosen(pod) == node.Name && known.node == node.Name && known.at < p.since &&
+			pod.DeletionTimestamp == nil {
+			names = pod
+		}
+	})
+	if names != nil && !victims {
+		w.fail(checkEmpty, "claim %s is removed as empty although kube-scheduler has chosen its node %s for pod %s",
+			claim.Name, node.Name, names.Name)
+	}
 }
 
 // guards lets some DaemonSets and workloads have budgets that may never let a pod go, and some pools be forbidden for

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -118,8 +119,8 @@ func sourceOf(b *autoscalingv1beta1.CapacityBuffer,
 	case scalable == nil:
 		return fail(BufferResolutionFailed,
 			"it does not say what pods the room is for: give spec.podTemplateRef or spec.scalableRef")
-	case scalable.APIGroup != "apps" || !slices.Contains([]string{KindDeployment, KindStatefulSet, KindReplicaSet},
-		scalable.Kind):
+	case cmp.Or(scalable.APIGroup, "apps") != "apps" || // as in Karpenter, without a group it is apps
+		!slices.Contains([]string{KindDeployment, KindStatefulSet, KindReplicaSet}, scalable.Kind):
 		return fail(BufferResolutionFailed,
 			"spec.scalableRef is the kind %s of the API group %q: want %s, %s or %s of apps",
 			scalable.Kind, scalable.APIGroup, KindDeployment, KindStatefulSet, KindReplicaSet)

@@ -70,6 +70,7 @@ func TestK35_WhatABufferAsksFor(t *testing.T) {
 			message: "there is no PodTemplate shop/gone"},
 		// of 10, rounded up
 		"{scalableRef: {apiGroup: apps, kind: Deployment, name: web}, percentage: 25}": {pods: 3},
+		"{scalableRef: {kind: Deployment, name: web}, percentage: 25}":                 {pods: 3}, // of apps
 		"{scalableRef: {apiGroup: apps, kind: StatefulSet, name: web}, percentage: 1}": {pods: 1},
 		"{scalableRef: {apiGroup: apps, kind: StatefulSet, name: web}, percentage: 0}": {},
 		// the larger one
@@ -86,6 +87,9 @@ func TestK35_WhatABufferAsksFor(t *testing.T) {
 		"{scalableRef: {apiGroup: batch, kind: Job, name: web}, replicas: 1}": {
 			reason:  translate.BufferResolutionFailed,
 			message: `is the kind Job of the API group "batch": want Deployment, StatefulSet or ReplicaSet of apps`},
+		"{scalableRef: {kind: Job, name: web}, replicas: 1}": {
+			reason:  translate.BufferResolutionFailed,
+			message: `is the kind Job of the API group "": want Deployment, StatefulSet or ReplicaSet of apps`},
 		"{replicas: 1}": {reason: translate.BufferResolutionFailed,
 			message: "give spec.podTemplateRef or spec.scalableRef"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -37,14 +38,14 @@ type PriceChange struct {
 	Add  resources.Money // per hour; may be negative
 }
 
-// of returns the new price, between 0 and resources.MaxPrice. An unknown price stays unknown, unless the change
+// of returns the new price, between 0 and resources.MostKnown. An unknown price stays unknown, unless the change
 // replaces it.
 func (p PriceChange) of(price resources.Money) resources.Money {
 	if p.Keep != 0 && price.OfNode() == resources.Unpriced {
 		return price
 	}
 	changed := math.Round(float64(price)*p.Keep) + float64(p.Add)
-	return resources.Money(min(max(changed, 0), float64(resources.MaxPrice)))
+	return resources.Money(min(max(changed, 0), float64(resources.MostKnown)))
 }
 
 // NewOverlay converts a NodeOverlay. The error names every field that cannot be understood, its value and what is
@@ -84,14 +85,12 @@ func priceChange(spec karpenterv1alpha1.NodeOverlaySpec) (*PriceChange, error) {
 	case spec.Price != nil && spec.PriceAdjustment != nil:
 		return nil, errors.New("spec.price and spec.priceAdjustment exclude each other: give one of them")
 	case spec.Price != nil:
-		price, err := money(*spec.Price)
-		if err != nil || !decimal.MatchString(*spec.Price) {
+		if !decimal.MatchString(*spec.Price) {
 			return nil,
-				fmt.Errorf(
-					"spec.price is %q: want a decimal number of dollars per hour from 0 to 1000000, for example 0.25",
+				fmt.Errorf("spec.price is %q: want a decimal number of dollars per hour, 0 or more, for example 0.25",
 					*spec.Price)
 		}
-		return &PriceChange{Add: price}, nil
+		return &PriceChange{Add: money(*spec.Price)}, nil
 	case spec.PriceAdjustment != nil:
 		return adjustment(*spec.PriceAdjustment)
 	}
@@ -102,7 +101,7 @@ func priceChange(spec karpenterv1alpha1.NodeOverlaySpec) (*PriceChange, error) {
 func adjustment(text string) (*PriceChange, error) {
 	bad := fmt.Errorf(
 		"spec.priceAdjustment is %q: want a signed number of dollars such as -0.05, or a signed percentage such as "+
-			"+10%%, not below -100%% and not above +1000000%%",
+			"+10%%, not below -100%%",
 		text)
 	number, percent := strings.CutSuffix(text, "%")
 	if number == "" || number[0] != '+' && number[0] != '-' || !decimal.MatchString(number[1:]) {
@@ -110,14 +109,10 @@ func adjustment(text string) (*PriceChange, error) {
 	}
 	sign := map[byte]float64{'+': 1, '-': -1}[number[0]]
 	if !percent {
-		amount, err := money(number[1:])
-		if err != nil {
-			return nil, bad
-		}
-		return &PriceChange{Keep: 1, Add: resources.Money(sign) * amount}, nil
+		return &PriceChange{Keep: 1, Add: resources.Money(sign) * money(number[1:])}, nil
 	}
-	points, err := strconv.ParseFloat(number[1:], 64)
-	if err != nil || sign*points < -100 || points > 1_000_000 {
+	points := parse(number[1:])
+	if sign*points < -100 {
 		return nil, bad
 	}
 	return &PriceChange{Keep: 1 + sign*points/100}, nil
@@ -126,12 +121,15 @@ func adjustment(text string) (*PriceChange, error) {
 // decimal is a number without sign and exponent.
 var decimal = regexp.MustCompile(`^([0-9]+([.][0-9]+)?|[.][0-9]+)$`)
 
-func money(text string) (resources.Money, error) {
-	dollars, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return 0, err
-	}
-	return resources.FromDollars(dollars)
+// parse reads a decimal. The only fault can be that it is too large: then it is the largest number.
+func parse(text string) float64 {
+	number, _ := strconv.ParseFloat(text, 64)
+	return min(number, math.MaxFloat64)
+}
+
+// money reads a decimal number of dollars. Very high ones mean "last of all", and are cut to what orders so.
+func money(text string) resources.Money {
+	return resources.Money(math.Round(min(parse(text), resources.MostKnown.Dollars()) * float64(resources.Dollar)))
 }
 
 func (o *Overlay) addCapacity(list corev1.ResourceList) error {
@@ -261,5 +259,24 @@ func correctType(c catalog.Catalog, t *catalog.Type, ordered []Overlay) {
 	for name, amount := range capacity {
 		all[name] = max(amount, t.Overhead[name]) // capacity must not be below what the system keeps for itself
 	}
+	t.Overhead = besideHugePages(*t, all)
 	t.Capacity = all
+}
+
+// besideHugePages returns a type's overhead with another capacity. Kubelets take huge pages off the memory that pods
+// may request, so those beyond the type's own count as overhead of memory (K-46), at most all of it.
+func besideHugePages(t catalog.Type, capacity resources.Amounts) resources.Amounts {
+	added := int64(0)
+	for name, amount := range capacity {
+		if strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) {
+			added += max(0, amount-t.Capacity[name])
+		}
+	}
+	if added == 0 {
+		return t.Overhead
+	}
+	all := resources.Amounts{}
+	maps.Copy(all, t.Overhead)
+	all[resources.NameMemory] = min(all[resources.NameMemory]+added, capacity[resources.NameMemory])
+	return all
 }

@@ -9,7 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
@@ -105,7 +108,18 @@ func TestAnOverlayChangesPrices(t *testing.T) {
 		"never below nothing":       {adjusted("-3"), 0, 100_000},
 		"all of it":                 {adjusted("-100%"), 0, 100_000},
 		"nothing but the resources": {having("example.com/new", "1"), 40_000, 100_000},
-		"never above a million":     {adjusted("+1000000%"), 400_040_000, 100_000},
+		"a large percentage":        {adjusted("+1000000%"), 400_040_000, 100_000},
+		// Such offerings are the last choice, and the first to be replaced. Nobody says that the price is unknown.
+		"never a million":           {priced("1000000"), resources.MaxPrice - 1, 100_000},
+		"nor more":                  {priced("5000000"), resources.MaxPrice - 1, 100_000},
+		"nor anything endless":      {priced(strings.Repeat("9", 400)), resources.MaxPrice - 1, 100_000},
+		"an amount up to a million": {adjusted("+1000000"), resources.MaxPrice - 1, 100_000},
+		"an amount above it":        {adjusted("+99999999"), resources.MaxPrice - 1, 100_000},
+		"a percentage above it":     {adjusted("+5000000000%"), resources.MaxPrice - 1, 100_000},
+		"an endless percentage": {
+			adjusted("+" + strings.Repeat("9", 400) + "%"), resources.MaxPrice - 1, 100_000,
+		},
+		"a large amount less": {adjusted("-99999999"), 0, 100_000},
 	} {
 		got := translate.Correct(twoTypes(), compiled(t, overlay("o", row.change, spot)))
 		if s, od := priceIn(got, "m5.large", "a", "spot"), priceIn(got, "m5.large", "a", "on-demand"); s != row.spot ||
@@ -120,7 +134,7 @@ func TestAnOverlayChangesPrices(t *testing.T) {
 		}
 	}
 	for by, want := range map[string]resources.Money{"-12.5%": resources.MaxPrice, "-0.5": resources.MaxPrice,
-		"": 250_000} {
+		"+99999999": resources.MaxPrice, "": 250_000} {
 		change := priced("0.25")
 		if by != "" {
 			change = adjusted(by)
@@ -275,6 +289,64 @@ func TestK46_CapacityOfSomeOfferingsIsTheWholeTypes(t *testing.T) {
 	}
 }
 
+// K-46: huge pages that an overlay adds are taken off the memory for pods, as kubelets do it. A pod that has no room
+// beside them gets a larger type.
+func TestK46_HugePagesAreTakenOffMemory(t *testing.T) {
+	t.Parallel()
+	const gi = int64(1) << 30
+	own := catalog.Catalog{WellKnown: map[requirement.Key]bool{catalog.LabelInstanceType: true}}
+	for name, size := range map[string]int64{"medium": 16, "large": 32} {
+		own.Types = append(own.Types, catalog.Type{Name: name,
+			Capacity: resources.Amounts{"cpu": 8000, "memory": size * gi, "pods": 110, "hugepages-1Gi": 2 * gi},
+			Overhead: resources.Amounts{"memory": gi},
+			Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Available: true,
+				Price: resources.Money(size) * 10_000}}})
+	}
+	for name, row := range map[string]struct {
+		capacity map[string]string
+		medium   int64 // bytes of memory for pods
+		gets     string
+	}{
+		"nothing huge":           {map[string]string{"example.com/new": "3"}, 15 * gi, "medium"},
+		"huge pages":             {map[string]string{"hugepages-2Mi": "8Gi"}, 7 * gi, "large"},
+		"of two sizes":           {map[string]string{"hugepages-2Mi": "2Gi", "hugepages-1Gi": "5Gi"}, 10 * gi, "medium"},
+		"what it has anyway":     {map[string]string{"hugepages-1Gi": "2Gi"}, 15 * gi, "medium"},
+		"less than it has":       {map[string]string{"hugepages-1Gi": "1Gi"}, 15 * gi, "medium"},
+		"more than it has of it": {map[string]string{"hugepages-2Mi": "20Gi"}, 0, "large"},
+		"endless":                {map[string]string{"hugepages-2Mi": "1Ei", "hugepages-1Gi": "1Ei"}, 0, ""},
+	} {
+		o := overlay("o", func(s *karpenterv1alpha1.NodeOverlaySpec) {
+			s.Capacity = corev1.ResourceList{}
+			for resourceName, amount := range row.capacity {
+				s.Capacity[corev1.ResourceName(resourceName)] = resource.MustParse(amount)
+			}
+		})
+		got := translate.Correct(own, compiled(t, o))
+		space := resources.NewSpace()
+		index := catalog.NewIndex(got, space)
+		for _, kind := range index.Types {
+			if left := kind.Allocatable.At(resources.Memory); kind.Name == "medium" && left != row.medium {
+				t.Errorf("%s: %d bytes are left to pods, want %d", name, left, row.medium)
+			}
+		}
+		web := &cluster.Pod{Namespace: "default", Name: "web", UID: "1", Shape: cluster.NewShapes().Intern(
+			&cluster.Shape{Requests: space.Vector(resources.Amounts{"cpu": 1000, "memory": 10 * gi})})}
+		p := engine.Provision(cluster.New(cluster.Snapshot{Names: space.Names(), Pending: []*cluster.Pod{web},
+			Pools: []*cluster.Pool{{Name: "default", UID: "2", Catalog: index,
+				Limits: limit.Unlimited()}}}))
+		gets := ""
+		if len(p.Launches) == 1 {
+			gets = p.Launches[0].Types[0]
+		}
+		if gets != row.gets {
+			t.Errorf("%s: the pod gets %q, want %q", name, gets, row.gets)
+		}
+	}
+	if own.Types[0].Overhead["memory"] != gi {
+		t.Error("the catalogue that was handed in is another one now; catalogues are never changed")
+	}
+}
+
 // P-11, V-02: the error for an invalid value names field, value and what is allowed, even if the CRD accepted it.
 func TestABadOverlayNamesItsField(t *testing.T) {
 	t.Parallel()
@@ -284,16 +356,15 @@ func TestABadOverlayNamesItsField(t *testing.T) {
 		want   string
 	}{
 		{overlay("o", priced("-1")),
-			`spec.price is "-1": want a decimal number of dollars per hour from 0 to 1000000`},
+			`spec.price is "-1": want a decimal number of dollars per hour, 0 or more, for example 0.25`},
 		{overlay("o", priced("1e3")), `spec.price is "1e3"`},
 		{overlay("o", priced("NaN")), `spec.price is "NaN"`},
-		{overlay("o", priced("99999999")), `spec.price is "99999999"`},
 		{overlay("o", both), `spec.price and spec.priceAdjustment exclude each other`},
 		{overlay("o", adjusted("5%")), `spec.priceAdjustment is "5%": want a signed number`},
 		{overlay("o", adjusted("-101%")), `not below -100%`},
 		{overlay("o", adjusted("+")), `spec.priceAdjustment is "+"`},
 		{overlay("o", adjusted("")), `spec.priceAdjustment is ""`},
-		{overlay("o", adjusted("+2000000%")), `not above +1000000%`},
+		{overlay("o", adjusted("+1e9%")), `spec.priceAdjustment is "+1e9%"`},
 		{overlay("o", having("cpu", "1")), `spec.capacity[cpu]: only extended resources can be changed`},
 		{overlay("o", having("example.com/new", "-1")), `spec.capacity[example.com/new] is -1: want 0 or more`},
 		{overlay("o", priced("1"), choosing("zone", corev1.NodeSelectorOpIn)), `spec.requirements[0]: `},

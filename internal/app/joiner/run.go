@@ -198,7 +198,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 	bells := serve.NewBells()
 	written, send := writes(config, mgr)
 	limit := event.NewLimit(config.EventsQPS)
-	events := event.NewDeduplicated(limit.Before(send, time.Now), time.Now)
+	events := event.NewBounded(limit.Before(send, time.Now), time.Now)
 	var plugged []plugin.Parts
 	for _, each := range plugins {
 		made, err := each.New(ctx, plugin.Deps{

@@ -215,6 +215,25 @@ func TestU08_AStreamThatIsHeldBackIsAskedForInstead(t *testing.T) {
 	b.until(`document.querySelectorAll(".box").length === 301`)
 }
 
+// TestU08_WithoutAnswersItAsksSeldom: where the stream is held back too.
+func TestU08_WithoutAnswersItAsksSeldom(t *testing.T) {
+	s := newStand(t, generated())
+	s.silent.Store(true)
+	b := s.opened(1440, 900)
+	b.at("/")
+	b.until(`document.querySelectorAll(".box").length === 300`)
+	s.away.Store(true)
+	before := s.asked.Load()
+	b.do("window.since = performance.now()")
+	b.until("performance.now() - window.since > 8000")
+	if n := s.asked.Load() - before; n == 0 || n > 5 {
+		t.Errorf("the page asked %d times in eight seconds, want 1 to 5", n)
+	}
+	s.away.Store(false)
+	s.show("node fresh type=p3.2xlarge zone=a pool=gpu capacity=on-demand\n")
+	b.until(`document.querySelectorAll(".box").length === 301`)
+}
+
 // TestU38_WhatIsNewTakesNoFocus: neither from a link above, nor from a box, nor from what is being typed.
 func TestU38_WhatIsNewTakesNoFocus(t *testing.T) {
 	s := newStand(t, generated())

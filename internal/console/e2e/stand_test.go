@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,7 +39,9 @@ type stand struct {
 	script string
 	input  atomic.Pointer[readmodel.Input]
 	url    string
-	silent atomic.Bool // the stream says nothing
+	silent atomic.Bool  // the stream says nothing
+	away   atomic.Bool  // requests of the model get something else
+	asked  atomic.Int64 // how often the model was
 	kept   *history.Log
 }
 
@@ -69,6 +72,13 @@ func newStand(t testing.TB, script string) *stand {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 			return
+		}
+		if r.URL.Path == readers.PathView {
+			s.asked.Add(1)
+			if s.away.Load() {
+				_, _ = io.WriteString(w, "<p>Log in, please") // as a proxy may; Chromium reports no error then
+				return
+			}
 		}
 		mux.ServeHTTP(w, r)
 	})))

@@ -182,15 +182,17 @@ export async function run() {
     };
     document.addEventListener("visibilitychange", seen);
     const began = Date.now();
+    let failed = false;
     try {
       if (held) await poll(stop); else held = (await stream(stop)) === "buffered";
     } catch (error) {
+      failed = true;
       if (!stop.signal.aborted) problem.value = String(error.message || error);
     }
     document.removeEventListener("visibilitychange", seen);
     clearTimeout(hide);
     if (Date.now() - began > 30000) wait = 1000;
-    if (!held && !document.hidden) {
+    if ((failed || !held) && !document.hidden) { // held without a failure: polling begins at once
       await sleep(wait);
       wait = Math.min(30000, wait * 2);
     }

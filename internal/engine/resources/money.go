@@ -15,6 +15,9 @@ const Dollar Money = 1_000_000
 // they come last, and sums of prices stay in range.
 const MaxPrice = 1_000_000 * Dollar
 
+// MostKnown is the highest price that is known: an offering has it if somebody wants it last of all.
+const MostKnown = MaxPrice - 1
+
 // Unpriced is the price of what has no known price. It orders after every real price.
 const Unpriced Money = math.MaxInt64
 

@@ -90,6 +90,9 @@ func NodeRef(name string) *corev1.Node {
 // Sink receives the events that are not repetitions.
 type Sink func(about client.Object, kind Kind, reason, message string)
 
+// Bounded is a sink that may drop events. It reports whether it sent one.
+type Bounded func(about client.Object, kind Kind, reason, message string) bool
+
 // maxMessage is the maximum length in bytes that the API server accepts for an event's text.
 const maxMessage = 1024
 
@@ -103,7 +106,7 @@ const defaultWindow = 2 * time.Minute
 // Deduplicated is a [Recorder] that drops repetitions. It is safe for concurrent use; its lock is never held while the
 // sink runs.
 type Deduplicated struct {
-	sink Sink
+	sink Bounded
 	now  func() time.Time
 
 	mu     sync.Mutex
@@ -154,6 +157,14 @@ const (
 
 // NewDeduplicated returns a recorder in front of sink with the clock now.
 func NewDeduplicated(sink Sink, now func() time.Time) *Deduplicated {
+	return NewBounded(func(about client.Object, kind Kind, reason, message string) bool {
+		sink(about, kind, reason, message)
+		return true
+	}, now)
+}
+
+// NewBounded is NewDeduplicated for a sink that may drop events.
+func NewBounded(sink Bounded, now func() time.Time) *Deduplicated {
 	return &Deduplicated{sink: sink, now: now, said: map[key]saying{}, bursts: map[string]*burst{}}
 }
 
@@ -162,8 +173,19 @@ func (d *Deduplicated) Event(about client.Object, kind Kind, reason, message str
 	if len(message) > maxMessage {
 		message = cut(message, maxMessage-len(omission)) + omission
 	}
-	if d.admit(about, reason, message) {
-		d.sink(about, kind, reason, message)
+	if k, admitted := d.admit(about, reason, message); admitted && !d.sink(about, kind, reason, message) {
+		d.dropped(k)
+	}
+}
+
+// dropped lets an event that was not sent pass again after defaultWindow, or its own window if that is shorter. It
+// does not pass at once: events that are repeated often would take the places of others.
+func (d *Deduplicated) dropped(k key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if last, found := d.said[k]; found {
+		last.at = last.at.Add(min(0, defaultWindow-window(k.reason)))
+		d.said[k] = last
 	}
 }
 
@@ -178,7 +200,7 @@ func cut(text string, size int) string {
 	return text[:size]
 }
 
-func (d *Deduplicated) admit(about client.Object, reason, message string) bool {
+func (d *Deduplicated) admit(about client.Object, reason, message string) (key, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
@@ -191,16 +213,16 @@ func (d *Deduplicated) admit(about client.Object, reason, message string) bool {
 	}
 	if last, found := d.said[k]; found && now.Sub(last.at) < window(reason) && (last.cause == cause ||
 		now.Sub(last.at) < causeWindow) {
-		return false
+		return k, false
 	}
 	if rated(about, reason) && !d.take(reason, now) {
-		return false
+		return k, false
 	}
 	if len(d.said) >= maxRemembered {
 		d.forget(now)
 	}
 	d.said[k] = saying{now, cause}
-	return true
+	return k, true
 }
 
 func (d *Deduplicated) take(reason string, now time.Time) bool {

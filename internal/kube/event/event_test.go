@@ -2,6 +2,7 @@ package event_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,11 +20,13 @@ type tape struct {
 	said []string
 }
 
-func (t *tape) recorder() *event.Deduplicated {
-	return event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) {
-		t.said = append(t.said, about.GetName()+" "+reason+" "+message)
-	}, func() time.Time { return t.now })
+func (t *tape) recorder() *event.Deduplicated { return event.NewDeduplicated(t.say, t.time) }
+
+func (t *tape) say(about client.Object, _ event.Kind, reason, message string) {
+	t.said = append(t.said, about.GetName()+" "+reason+" "+message)
 }
+
+func (t *tape) time() time.Time { return t.now }
 
 func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
@@ -301,5 +304,33 @@ func TestK15_AProcessHasACeiling(t *testing.T) {
 	}
 	if sent != 1000 {
 		t.Errorf("%d of 1000 are sent without a ceiling", sent)
+	}
+}
+
+// K-15: an event that the ceiling drops has not been said. It passes again after two minutes, or after its window if
+// that is shorter, and then counts for its whole window.
+func TestK15_ADroppedEventPassesAgain(t *testing.T) {
+	t.Parallel()
+	for reason, row := range map[string]struct{ again, window time.Duration }{
+		event.IgnoredField:              {2 * time.Minute, 24 * time.Hour},
+		event.FailedScheduling:          {2 * time.Minute, 5 * time.Minute},
+		event.DisruptionBlocked:         {2 * time.Minute, 2 * time.Minute},
+		event.NoCompatibleInstanceTypes: {time.Minute, time.Minute},
+	} {
+		tape := &tape{now: time.Unix(0, 0)}
+		r := event.NewBounded(event.NewLimit(1).Before(tape.say, tape.time), tape.time)
+		for i := range 10 {
+			r.Event(pod(fmt.Sprint("web-", i)), event.Warning, event.LaunchFailed, "no")
+		}
+		said := func(after time.Duration) int {
+			tape.now = tape.now.Add(after)
+			r.Event(pod("batch"), event.Warning, reason, "text")
+			return len(tape.said) - 10
+		}
+		got := []int{said(0), said(row.again - 1), said(1), said(row.window - 1), said(1)}
+		if want := []int{0, 0, 1, 1, 2}; !slices.Equal(got, want) {
+			t.Errorf("%s: at the ceiling, just before %s, then, just before %s more and then %v are sent, want %v",
+				reason, row.again, row.window, got, want)
+		}
 	}
 }

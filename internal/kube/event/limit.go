@@ -37,8 +37,8 @@ func (l *Limit) Dropped(count func(reason string)) {
 }
 
 // Before returns a sink that passes events within the limit on to another sink.
-func (l *Limit) Before(sink Sink, now func() time.Time) Sink {
-	return func(about client.Object, kind Kind, reason, message string) {
+func (l *Limit) Before(sink Sink, now func() time.Time) Bounded {
+	return func(about client.Object, kind Kind, reason, message string) bool {
 		passes, dropped := l.take(kind, now())
 		switch {
 		case passes:
@@ -46,6 +46,7 @@ func (l *Limit) Before(sink Sink, now func() time.Time) Sink {
 		case dropped != nil:
 			dropped(reason)
 		}
+		return passes
 	}
 }
 
