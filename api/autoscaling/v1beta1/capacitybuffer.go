@@ -97,7 +97,7 @@ type LocalObjectRef struct {
 
 // ScalableRef names a workload in the same namespace.
 type ScalableRef struct {
-	// APIGroup of the workload: apps.
+	// APIGroup of the workload: apps, also if it is left out.
 	// +optional
 	APIGroup string `json:"apiGroup,omitempty"`
 	// Kind of the workload: Deployment, StatefulSet or ReplicaSet.
