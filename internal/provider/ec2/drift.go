@@ -57,14 +57,33 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (p
 		}
 	}
 	kind := claim.Labels[string(catalog.LabelInstanceType)]
-	offered, err := p.catalogOf(ctx, class)
-	if err != nil || kind == "" || len(offered.Types) == 0 {
+	if lost, err := p.lost(ctx, class, kind); err != nil || !lost {
 		return provider.Drift{}, err
 	}
-	if _, found := typeIn(offered, kind); !found {
-		return provider.TypeNotFound(kind), nil
+	return provider.TypeNotFound(kind), nil
+}
+
+// lost reports whether a class offers other types, and not this one, available or not. It builds this type only: all
+// claims ask every few minutes, and among many classes nearly each question would come after the end of a cached
+// catalogue (see keptFor). The whole catalogue is for the few machines whose type is not found.
+func (p *Provider) lost(ctx context.Context, class *awsv1.EC2NodeClass, kind string) (bool, error) {
+	if kind == "" {
+		return false, nil
 	}
-	return provider.Drift{}, nil
+	in, err := p.input(class, p.config.Types.Known(), p.config.Prices.Known(), p.config.Clock.Now(), kind)
+	if err != nil {
+		return false, err
+	}
+	part, err := p.build(in)
+	if err != nil || len(part.Catalog.Types) > 0 {
+		return false, err
+	}
+	offered, err := p.catalogOf(ctx, class)
+	if err != nil || len(offered.Types) == 0 {
+		return false, err
+	}
+	_, found := typeIn(offered, kind)
+	return !found, nil
 }
 
 func drift(reason, format string, args ...any) provider.Drift {

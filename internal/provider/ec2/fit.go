@@ -126,6 +126,10 @@ func takes(c catalog.Catalog, w wish) []string {
 
 // asOffered returns what a class would offer, ready or not. It sends no events.
 func (p *Provider) asOffered(class *awsv1.EC2NodeClass) (catalog.Catalog, error) {
-	result, err := p.build(class, p.config.Types.Known(), p.config.Prices.Known(), p.config.Clock.Now())
+	in, err := p.input(class, p.config.Types.Known(), p.config.Prices.Known(), p.config.Clock.Now(), "")
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	result, err := p.build(in)
 	return result.Catalog, err
 }

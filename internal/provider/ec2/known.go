@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"sync"
 	"time"
 
@@ -142,7 +143,7 @@ func (p *Provider) inGroup(id string) map[string]int {
 	return ours
 }
 
-// changed makes the next calls build new catalogues.
+// changed makes the next calls look at once whether catalogues are still right.
 func (p *Provider) changed() { p.epoch.Add(1) }
 
 // kept is a cached catalogue, with the orders that were made from it.
@@ -152,18 +153,19 @@ type kept struct {
 	sold    *offering.Sold
 	prices  offering.PriceList
 	until   time.Time
-	catalog catalog.Catalog
+	result  offering.Result
 	orders  *orders
 }
 
-// keptFor is how long a catalogue is cached while no change is reported. Changes by time alone, such as the end of a
-// shortage, are seen that much later. A round of launches needs the same catalogue for every claim.
+// keptFor is how long a catalogue and its orders are used without a look, while no change is reported. Changes by time
+// alone, such as the end of a shortage, are seen that much later. A round of launches needs the same catalogue for
+// every claim. After that the catalogue stays as long as nothing has changed of what it was built from.
 const keptFor = time.Second
 
 // catalogOf returns what the class offers now.
 func (p *Provider) catalogOf(ctx context.Context, class *awsv1.EC2NodeClass) (catalog.Catalog, error) {
 	k, err := p.keptOf(ctx, class)
-	return k.catalog, err
+	return k.result.Catalog, err
 }
 
 func (p *Provider) keptOf(ctx context.Context, class *awsv1.EC2NodeClass) (kept, error) {
@@ -178,17 +180,33 @@ func (p *Provider) keptOf(ctx context.Context, class *awsv1.EC2NodeClass) (kept,
 		sold: p.config.Types.Known(), prices: p.config.Prices.Known(), until: now.Add(keptFor), orders: &orders{},
 	}
 	last, known := p.made[class.Name]
-	if known && class.ResourceVersion != "" && last.version == as.version && last.epoch == as.epoch &&
-		last.sold == as.sold && last.prices == as.prices && !now.After(last.until) {
+	same := known && class.ResourceVersion != "" && last.version == as.version && last.sold == as.sold &&
+		last.prices == as.prices
+	if same && last.epoch == as.epoch && !now.After(last.until) {
 		return last, nil
 	}
-	made, err := p.make(class, as.sold, as.prices, now)
+	in, err := p.input(class, as.sold, as.prices, now, "")
 	if err != nil {
 		return kept{}, err
 	}
-	as.catalog = made
+	if same && last.result.Holds(in) {
+		as.result = last.result
+	} else if as.result, err = p.build(in); err != nil {
+		return kept{}, err
+	} else if known && equal(last.result.Catalog, as.result.Catalog) {
+		as.result.Catalog = last.result.Catalog
+	}
+	if as.result.Short != "" {
+		p.config.Told(Event{Class: class.Name, Reason: EventAddresses, Message: as.result.Short})
+	}
 	p.made[class.Name] = as
 	return as, nil
+}
+
+// equal reports whether two catalogues have the same content. A catalogue without a change stays the very same value,
+// so that those who get it, such as the store of planning under its lock, see that without comparing it.
+func equal(a, b catalog.Catalog) bool {
+	return maps.Equal(a.WellKnown, b.WellKnown) && reflect.DeepEqual(a.Types, b.Types)
 }
 
 // orders caches the order of equal claims for one catalogue: a round has hundreds of them.

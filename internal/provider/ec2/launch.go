@@ -101,7 +101,7 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim,
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	offered, ranked := moment.catalog, false
+	offered, ranked := moment.result.Catalog, false
 	if p.config.Correct != nil {
 		asSold := offered
 		offered = p.config.Correct(claim, asSold)
@@ -109,7 +109,7 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim,
 	}
 	make := func() (*order, error) { return p.orderOf(ctx, claim, class, d, offered, ranked) }
 	var o *order
-	if same(offered, moment.catalog) {
+	if same(offered, moment.result.Catalog) {
 		o, err = moment.orders.of(claim, make)
 	} else {
 		o, err = make()

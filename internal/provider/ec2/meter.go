@@ -111,7 +111,7 @@ func (p *Provider) OnOffer() ([]Offered, []Size) {
 	type place struct{ kind, zone, capacityType string }
 	offered, sizes := map[place]Offered{}, map[string]Size{}
 	for _, k := range made {
-		for _, t := range k.catalog.Types {
+		for _, t := range k.result.Catalog.Types {
 			size := Size{t.Name, t.Capacity[resources.NameCPU], t.Capacity[resources.NameMemory]}
 			size.Bytes = max(size.Bytes, sizes[t.Name].Bytes)
 			sizes[t.Name] = size

@@ -282,43 +282,45 @@ func (p *Provider) class(ctx context.Context, name string) (*awsv1.EC2NodeClass,
 	return class, nil
 }
 
-// make builds a catalogue, and sends an event if subnets lack addresses.
-func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList,
-	now time.Time) (catalog.Catalog, error) {
-	result, err := p.build(class, sold, prices, now)
-	if err == nil && result.Short != "" {
-		p.config.Told(Event{Class: class.Name, Reason: EventAddresses, Message: result.Short})
+// build builds the catalogue of a class for an input, or the part of it that the input asks for.
+func (p *Provider) build(in offering.Input) (offering.Result, error) {
+	result, err := p.builder.Build(in)
+	if err != nil {
+		return offering.Result{}, &provider.NodeClassNotReadyError{Class: in.Class.Name, Reason: err.Error()}
 	}
-	return result.Catalog, err
+	return result, nil
 }
 
-func (p *Provider) build(
-	class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList, now time.Time,
-) (offering.Result, error) {
+// input returns what the catalogue of a class is built from, or the part of it that one type is, if only is not "".
+// For that part the machines in reservations are not counted: this takes a look at each machine, and whether the type
+// is offered does not depend on it.
+func (p *Provider) input(
+	class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList, now time.Time, only string,
+) (offering.Input, error) {
 	if sold.At.IsZero() {
-		return offering.Result{}, &provider.NodeClassNotReadyError{Class: class.Name,
+		return offering.Input{}, &provider.NodeClassNotReadyError{Class: class.Name,
 			Reason: "what EC2 sells in this region is not known yet"}
 	}
 	group, err := p.placement(class)
 	if err != nil {
-		return offering.Result{}, err
+		return offering.Input{}, err
+	}
+	var within map[string]int64
+	if only == "" && len(class.Status.CapacityReservations) > 0 {
+		within = p.inReservation()
 	}
 	family := resolve.Family(&class.Spec)
-	result, err := p.builder.Build(offering.Input{
-		Class: class, Region: p.config.Region, Sold: sold, Prices: prices, Settings: p.settings(), Placement: group,
-		Dedicated: p.isDedicated(class),
+	return offering.Input{
+		Class: class, Region: p.config.Region, Sold: sold, Prices: prices, Settings: p.settings(), Only: only,
+		Placement: group, Dedicated: p.isDedicated(class),
 		ImageFor: func(architecture, accelerator string) (instancetype.Image, bool) {
 			image, found := imageFor(class, architecture, accelerator)
 			return instancetype.Image{Family: family, ID: image.ID}, found
 		},
 		Branches: p.config.Branches,
-		Memory:   p.memory, Free: p.free, Reservations: &p.reservations, InReservation: p.inReservation(),
+		Memory:   p.memory, Free: p.free, Reservations: &p.reservations, InReservation: within,
 		Quotas: &p.quotas, Shortages: &p.shortages, Now: now,
-	})
-	if err != nil {
-		return offering.Result{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: err.Error()}
-	}
-	return result, nil
+	}, nil
 }
 
 // settings returns those of the configuration, with what is known of the cluster's network now.

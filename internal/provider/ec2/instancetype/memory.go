@@ -14,8 +14,9 @@ const caution = 0.01
 // type and image. All of it comes from Node objects, and a process fills it from them at its start. Safe for
 // concurrent use.
 type Memory struct {
-	mu   sync.Mutex
-	seen map[string]map[Image]int64 // by type: the least, in bytes
+	mu      sync.Mutex
+	seen    map[string]map[Image]int64 // by type: the least, in bytes
+	version int64
 }
 
 // Image is what a machine runs.
@@ -42,7 +43,15 @@ func (m *Memory) Saw(kind string, image Image, bytes int64) bool {
 		m.seen[kind] = map[Image]int64{}
 	}
 	m.seen[kind][image] = bytes
+	m.version++
 	return true
+}
+
+// Version returns a number that is another one once planning should expect another amount.
+func (m *Memory) Version() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.version
 }
 
 // Of returns the expected memory of a node of a type with an image, in bytes. It is what such nodes had, or what nodes

@@ -13,7 +13,8 @@ import (
 )
 
 // BenchmarkBuild builds the catalogue of a class in 6 zones from all types, after nodes of 50 types were seen: for the
-// first time, and after a change that is not in the types.
+// first time, after a change that is not in the types, one type alone, and a look whether
+// anything has changed.
 func BenchmarkBuild(b *testing.B) {
 	var zones []string
 	for i := range 6 {
@@ -45,4 +46,25 @@ func BenchmarkBuild(b *testing.B) {
 			}
 		})
 	}
+	kept, err := warm.Build(in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("look", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if !kept.Holds(in) {
+				b.Fatal("nothing has changed")
+			}
+		}
+	})
+	in.Only = "m5.large"
+	b.Run("alone", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if result, err := warm.Build(in); err != nil || len(result.Catalog.Types) != 1 {
+				b.Fatal(len(result.Catalog.Types), err)
+			}
+		}
+	})
 }

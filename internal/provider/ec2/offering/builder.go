@@ -41,6 +41,8 @@ type Input struct {
 	Sold     *Sold // never nil
 	Prices   PriceList
 	Settings Settings
+	// Only is the name of the type to build, for the question whether and how a class offers it; "" for all types.
+	Only string
 	// Placement is the group that the class selects.
 	Placement Placement
 	// Dedicated is true if machines of the class run on dedicated hardware: all of its pools ask for that.
@@ -67,6 +69,9 @@ type Result struct {
 	// Short is the text of an event if no subnet has enough addresses for some types, with the consequence; ""
 	// otherwise (E-12).
 	Short string
+
+	state *state // for Holds
+	most  int64  // the greatest need for addresses of a type
 }
 
 // Builder builds catalogues. Its results depend only on the input. It caches what classes and calls have in common, so
@@ -104,9 +109,10 @@ func (b *Builder) Build(in Input) (Result, error) {
 	defer b.mu.Unlock()
 	b.learn(in.Sold)
 	w := newWork(in)
-	result := Result{Catalog: catalog.Catalog{WellKnown: wellKnown(), Types: make([]catalog.Type, 0, len(b.kinds))}}
-	for i := range b.kinds {
-		k := &b.kinds[i]
+	kinds := b.kindsOf(in.Only)
+	result := Result{Catalog: catalog.Catalog{WellKnown: wellKnown(), Types: make([]catalog.Type, 0, len(kinds))}}
+	for i := range kinds {
+		k := &kinds[i]
 		image, ok := w.image(k)
 		if !ok || !fits(in.Class, in.Placement, k.info) {
 			continue
@@ -127,11 +133,27 @@ func (b *Builder) Build(in Input) (Result, error) {
 			})
 		}
 	}
-	result.Short = w.short
+	read := w.state
+	read.enough(w.most)
+	result.Short, result.state, result.most = w.short, &read, w.most
 	if err := result.Catalog.Validate(); err != nil {
 		return Result{}, fmt.Errorf("EC2NodeClass %s: %w", in.Class.Name, err)
 	}
 	return result, nil
+}
+
+// kindsOf returns the type of a name, none if EC2 does not sell it, or all of them for "".
+func (b *Builder) kindsOf(name string) []kind {
+	if name == "" {
+		return b.kinds
+	}
+	i, found := slices.BinarySearchFunc(b.kinds, name, func(k kind, name string) int {
+		return strings.Compare(k.name, name)
+	})
+	if !found {
+		return nil
+	}
+	return b.kinds[i : i+1]
 }
 
 // learn reads what EC2 sells, if that has changed.
@@ -211,16 +233,16 @@ func wellKnown() map[requirement.Key]bool {
 
 // work is the state of one call of Build.
 type work struct {
-	in       Input
-	zones    map[string]requirement.Set // labels of offerings, by zone of the class's subnets
-	subnets  []subnet.Subnet
-	reserved map[string][]reservation // by type
-	lacking  map[string]map[Pool]bool // by type; "" for all types
-	images   map[[2]string]imageChoice
-	classes  map[string]classOfFamily
-	rooms    map[room]map[string]bool
-	short    string
-	least    int64 // the need that short is about
+	in      Input
+	state   state
+	zones   map[string]requirement.Set // labels of offerings, by zone of the class's subnets
+	subnets []subnet.Subnet
+	images  map[[2]string]imageChoice
+	classes map[string]classOfFamily
+	rooms   map[room]map[string]bool
+	short   string
+	least   int64 // the need that short is about
+	most    int64 // the greatest need
 }
 
 type imageChoice struct {
@@ -241,8 +263,8 @@ type room struct {
 
 func newWork(in Input) *work {
 	w := &work{
-		in: in, zones: map[string]requirement.Set{}, lacking: map[string]map[Pool]bool{},
-		images: map[[2]string]imageChoice{}, classes: map[string]classOfFamily{}, rooms: map[room]map[string]bool{},
+		in: in, zones: map[string]requirement.Set{}, images: map[[2]string]imageChoice{},
+		classes: map[string]classOfFamily{}, rooms: map[room]map[string]bool{},
 	}
 	for _, s := range in.Class.Status.Subnets {
 		labels := map[string]string{}
@@ -258,13 +280,7 @@ func newWork(in Input) *work {
 		}
 		w.subnets = append(w.subnets, subnet.Subnet{ID: s.ID, Zone: s.Zone})
 	}
-	for pool := range in.Shortages.lacking(in.Now) {
-		if w.lacking[pool.Type] == nil {
-			w.lacking[pool.Type] = map[Pool]bool{}
-		}
-		w.lacking[pool.Type][pool] = true
-	}
-	w.reserved = w.reservations()
+	w.look()
 	return w
 }
 
@@ -283,7 +299,7 @@ func (w *work) class(family string) (classOfFamily, error) {
 	if found {
 		return known, nil
 	}
-	known.of = ClassOf(w.in.Class, family, w.in.Settings)
+	known.of = ClassOf(w.in.Class, family, w.state.settings)
 	key, err := fingerprint(known.of)
 	if err != nil {
 		return known, fmt.Errorf("kubelet: %w", err)
@@ -295,7 +311,7 @@ func (w *work) class(family string) (classOfFamily, error) {
 
 // roomFor returns the zones of a type where some subnet has enough addresses for a machine (E-12).
 func (w *work) roomFor(k *kind, pods int64) map[string]bool {
-	addresses := w.in.Settings.PodAddresses
+	addresses := w.state.settings.PodAddresses
 	if addresses == subnet.Secondary && w.in.Class.Annotations[PrefixDelegation] == "true" {
 		addresses = subnet.Prefixes
 	}
@@ -306,6 +322,7 @@ func (w *work) roomFor(k *kind, pods int64) map[string]bool {
 	if known, found := w.rooms[key]; found {
 		return known
 	}
+	w.most = max(w.most, key.need.Total())
 	within := slices.DeleteFunc(slices.Clone(w.subnets),
 		func(s subnet.Subnet) bool { return !slices.Contains(k.zones, s.Zone) })
 	choices, short := subnet.Choose(within, w.left, key.need)

@@ -13,7 +13,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/instancetype"
-	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
 )
 
 const (
@@ -71,26 +70,17 @@ func ends(r awsv1.CapacityReservation, now time.Time) bool {
 		r.ReservationType == capacityBlock && r.EndTime != nil && !now.Add(expiresWithin).Before(r.EndTime.Time)
 }
 
-// left returns the free addresses of a subnet. One that nobody has counted yet has enough.
-func (w *work) left(id string) int64 { return w.counted(id, (*subnet.Free).Left) }
+// left returns the free addresses of a subnet.
+func (w *work) left(id string) int64 { return w.state.free[id].left }
 
 // atRest is left without launches under way.
-func (w *work) atRest(id string) int64 { return w.counted(id, (*subnet.Free).AtRest) }
-
-func (w *work) counted(id string, by func(free *subnet.Free, id string) (left int64, known bool)) int64 {
-	if w.in.Free != nil {
-		if left, known := by(w.in.Free, id); known {
-			return left
-		}
-	}
-	return math.MaxInt64
-}
+func (w *work) atRest(id string) int64 { return w.state.free[id].atRest }
 
 // offerings returns the offerings of a type for the class: by zone, on-demand before spot, and reserved ones at the
 // end.
 func (w *work) offerings(k *kind, node instancetype.Node) []catalog.Offering {
 	enough := w.roomFor(k, node.Pods)
-	list := make([]catalog.Offering, 0, 2*len(k.zones)+len(w.reserved[k.name]))
+	list := make([]catalog.Offering, 0, 2*len(k.zones)+len(w.state.reserved[k.name]))
 	onDemand, priced := w.in.Prices.OnDemand(k.name)
 	if !priced {
 		onDemand = Unknown
@@ -117,7 +107,7 @@ func (w *work) offerings(k *kind, node instancetype.Node) []catalog.Offering {
 			offer(catalog.Spot, price, hasSpot)
 		}
 	}
-	for _, r := range w.reserved[k.name] {
+	for _, r := range w.state.reserved[k.name] {
 		if !slices.Contains(k.zones, r.zone) {
 			continue
 		}
@@ -152,7 +142,7 @@ func (w *work) dedicated(k *kind, node instancetype.Node) []catalog.Offering {
 
 // allowed reports whether no known quota is used up for a type (E-43).
 func (w *work) allowed(k *kind, capacityType string) bool {
-	return w.in.Quotas == nil || !w.in.Quotas.Marked(k.name, k.vcpus, capacityType, w.in.Now)
+	return !w.state.marks.Marked(k.name, k.vcpus, capacityType)
 }
 
 func reservedPrice(onDemand resources.Money) resources.Money {
@@ -165,9 +155,10 @@ func reservedPrice(onDemand resources.Money) resources.Money {
 // lacks reports whether a pool of the class counts as short. A pool that is short in general is also short in a
 // placement group, but not the other way round.
 func (w *work) lacks(p Pool) bool {
-	if w.lacking[p.Type][p] {
+	if w.state.lacking[p.Type][p] {
 		return true
 	}
-	p.PlacementGroup = w.in.Placement.ID
-	return p.PlacementGroup != "" && (w.lacking[p.Type][p] || w.lacking[""][SpreadZone(p.PlacementGroup, p.Zone)])
+	p.PlacementGroup = w.state.placement.ID
+	return p.PlacementGroup != "" &&
+		(w.state.lacking[p.Type][p] || w.state.lacking[""][SpreadZone(p.PlacementGroup, p.Zone)])
 }

@@ -118,10 +118,29 @@ func (m *Marks) Had(kind string, vcpus int64, capacityType string) {
 
 // Marked reports whether a quota of the type counts as used up at now.
 func (m *Marks) Marked(kind string, vcpus int64, capacityType string, now time.Time) bool {
+	return m.InForce(now).Marked(kind, vcpus, capacityType)
+}
+
+// InForce is the marks that last at one moment: by what they apply to, the vCPUs from which on they do.
+type InForce map[key]int64
+
+// InForce returns the marks that last at now.
+func (m *Marks) InForce(now time.Time) InForce {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	all := InForce{}
+	for k, known := range m.marks {
+		if now.Before(known.until) {
+			all[k] = known.least
+		}
+	}
+	return all
+}
+
+// Marked is like [Marks.Marked].
+func (f InForce) Marked(kind string, vcpus int64, capacityType string) bool {
 	for _, k := range keys(kind, capacityType) {
-		if known, found := m.marks[k]; found && now.Before(known.until) && vcpus >= known.least {
+		if least, found := f[k]; found && vcpus >= least {
 			return true
 		}
 	}
@@ -130,11 +149,12 @@ func (m *Marks) Marked(kind string, vcpus int64, capacityType string, now time.T
 
 // Without returns the catalogue with the offerings unavailable whose quota counts as used up at now.
 func (m *Marks) Without(c catalog.Catalog, now time.Time) catalog.Catalog {
+	marks := m.InForce(now)
 	c.Types = slices.Clone(c.Types)
 	for i := range c.Types {
 		t := &c.Types[i]
 		marked := func(o catalog.Offering) bool {
-			return o.Available && m.Marked(t.Name, t.Capacity[resources.NameCPU]/1000, o.CapacityType, now)
+			return o.Available && marks.Marked(t.Name, t.Capacity[resources.NameCPU]/1000, o.CapacityType)
 		}
 		if !slices.ContainsFunc(t.Offerings, marked) {
 			continue
