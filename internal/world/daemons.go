@@ -23,6 +23,7 @@ type daemonEntry struct {
 	value   cluster.Daemon
 	witness *corev1.Pod // the pod that value was made with; nil for none
 	stale   bool        // value.Seen must be computed anew: see seen.go
+	samples *samples    // kept while its pods differ; else nil
 }
 
 func (e *daemonEntry) seen() *sighting {
@@ -65,7 +66,12 @@ func (s *Store) applyDaemon(set *appsv1.DaemonSet) error {
 		e.value.Learnt = nil
 		s.daemonsChanged()
 	}
+	old := e.object
 	e.sighting, e.object = sight(set), set
+	if old != nil && old.UID == set.UID && generation(old) == generation(set) { // its status, as with each new pod
+		return s.refreshDaemon(e, e.witness)
+	}
+	e.samples = nil // other pods count
 	s.lookAtSizes(name)
 	return s.refreshDaemon(e, s.newestOf(e))
 }
@@ -154,6 +160,11 @@ func (s *Store) isBetter(e *daemonEntry, pod, other *corev1.Pod) bool {
 	return strings.Compare(pod.Name, other.Name) > 0
 }
 
+// generation is what [translate.OfTemplate] reads of a set.
+func generation(set *appsv1.DaemonSet) string {
+	return set.Annotations[appsv1.DeprecatedTemplateGeneration]
+}
+
 func ownedBySet(pod *corev1.Pod, set *appsv1.DaemonSet) bool {
 	for _, owner := range pod.OwnerReferences {
 		if owner.Kind == "DaemonSet" && owner.Name == set.Name {
@@ -186,7 +197,10 @@ func (s *Store) linkDaemon(e *podEntry, pod *corev1.Pod) {
 		s.admission.pods[name] = pods
 	}
 	pods[pod.Name] = pod
-	s.countSize(e, name, pod)
+	before := e.size
+	if s.countSize(e, name, pod); old == nil || e.size != before || !sameSample(old, pod) {
+		s.reviseSample(name, pod.Name)
+	}
 	set := s.daemons[name]
 	switch {
 	case set == nil:
@@ -205,6 +219,7 @@ func (s *Store) unlinkDaemon(pod *corev1.Pod) {
 	if len(s.admission.pods[name]) == 0 {
 		delete(s.admission.pods, name)
 	}
+	s.reviseSample(name, pod.Name)
 	if set := s.daemons[name]; set != nil && set.witness == pod {
 		s.lookAgain(set)
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 // This file keeps the room of NodePools' headroom (K-54). Like CapacityBuffers it consists of pods that exist for
-// planning only. They depend on what runs on a pool's nodes, so each snapshot computes them anew.
+// planning only. They depend on what runs on a pool's nodes, so each snapshot computes them anew, from counts that the
+// events keep.
 
 // headroom is the room of one NodePool.
 type headroom struct {
@@ -63,10 +64,6 @@ func (s *Store) shapesOfHeadroom(h *headroom, parts []translate.Running) []*clus
 
 // rebuildHeadroom recomputes what room to keep at now.
 func (s *Store) rebuildHeadroom(now time.Time) {
-	if len(s.headrooms) == 0 {
-		return
-	}
-	running := s.runningIn()
 	for name, h := range s.headrooms {
 		asked := h.asked
 		in, next := asked.InForce(now)
@@ -78,7 +75,7 @@ func (s *Store) rebuildHeadroom(now time.Time) {
 		if e := s.pools[name]; e != nil {
 			taints = e.object.Spec.Template.Spec.Taints
 		}
-		h.room = before.Next(s.space, name, taints, asked, running[name], now)
+		h.room = before.Next(s.space, name, taints, asked, s.runningIn(name), now)
 		h.until = next
 		if until := h.room.Until; !until.IsZero() && (next.IsZero() || until.Before(next)) {
 			h.until = until
@@ -114,30 +111,12 @@ func (s *Store) placeHeadroom(name string, h *headroom) {
 	}
 }
 
-// runningIn counts, for each pool with headroom, the pods on its nodes that need another node if theirs goes, by
-// shape. It leaves out pods with devices: no room can be kept for them.
-func (s *Store) runningIn() map[string][]translate.Running {
-	counts := map[string]map[*cluster.Shape]int{}
-	for _, node := range s.machines.list() {
-		if s.headrooms[node.Pool] == nil {
-			continue
-		}
-		if counts[node.Pool] == nil {
-			counts[node.Pool] = map[*cluster.Shape]int{}
-		}
-		for _, pod := range node.Pods {
-			if !pod.Fixed && !pod.Terminating && len(pod.Shape.Claims) == 0 && pod.Shape.Blocked == "" {
-				counts[node.Pool][pod.Shape]++
-			}
-		}
+// runningIn returns the pods on the nodes of a pool for which headroom keeps room, by shape.
+func (s *Store) runningIn(pool string) (list []translate.Running) {
+	for shape, pods := range s.running.movable[pool] {
+		list = append(list, translate.Running{Shape: shape, Pods: pods})
 	}
-	running := map[string][]translate.Running{}
-	for pool, shapes := range counts {
-		for shape, pods := range shapes {
-			running[pool] = append(running[pool], translate.Running{Shape: shape, Pods: pods})
-		}
-	}
-	return running
+	return list
 }
 
 // expireHeadroom notes which room changes by time alone.

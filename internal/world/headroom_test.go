@@ -2,14 +2,18 @@ package world
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -114,4 +118,50 @@ func TestK54_ThePictureHasTheRoomOfHeadroom(t *testing.T) {
 	if s.HasBuffers() {
 		t.Error("a pool that is gone keeps room")
 	}
+}
+
+// K-54: the counts of what runs where, which events keep, are those of a look at all pods of all nodes.
+func TestCountsOfWhatRunsAreThoseOfAFullLook(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := told(newClock(), nil)
+		for _, e := range drawHistory(t).events {
+			e.tell(s)
+			movable, nodes := map[string]map[*cluster.Shape]int{}, map[*cluster.Shape]map[string]int{}
+			for _, node := range s.machines.list() {
+				for _, pod := range node.Pods {
+					if node.Pool == "" || pod.Fixed || pod.Terminating || len(pod.Shape.Claims) > 0 ||
+						pod.Shape.Blocked != "" {
+						continue
+					}
+					if movable[node.Pool] == nil {
+						movable[node.Pool] = map[*cluster.Shape]int{}
+					}
+					movable[node.Pool][pod.Shape]++
+				}
+			}
+			for name, on := range s.loads { // also of nodes that are not there yet
+				for _, pod := range on.pods {
+					if nodes[pod.Shape] == nil {
+						nodes[pod.Shape] = map[string]int{}
+					}
+					nodes[pod.Shape][name]++
+				}
+			}
+			if !reflect.DeepEqual(s.running.movable, movable) {
+				t.Fatalf("pools run %v, want %v", s.running.movable, movable)
+			}
+			for _, uses := range s.running.shapes {
+				for shape, use := range uses {
+					if !maps.Equal(use.nodes, nodes[shape]) {
+						t.Fatalf("%s runs on %v, want %v", shape.Key(), use.nodes, nodes[shape])
+					}
+					delete(nodes, shape)
+				}
+			}
+			if len(nodes) > 0 {
+				t.Fatalf("not known to run: %v", nodes)
+			}
+		}
+	})
 }

@@ -266,6 +266,7 @@ func (s *Store) setNode(e *nodeEntry, value *cluster.Node, leaving bool) {
 	old, was := e.value, e.leaving
 	s.machines.replace(old, value)
 	e.value, e.leaving = value, leaving
+	s.moveNodeRunning(old, value)
 	s.sizesMoved(old, value)
 	s.changed()
 	s.reviseAttaching(e.object.Name)

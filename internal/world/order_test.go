@@ -50,7 +50,7 @@ func drawHistory(t *rapid.T) *history {
 		h.version++
 		kind := rapid.SampledFrom([]string{"pod", "pod", "pod", "node", "node", "claim", "claim", "pool", "pool",
 			"overlay", "overlay", "daemon", "daemon", "namespace", "volumeclaim", "volumeclaim", "volume", "service",
-			"replicaset", "class", "limitrange", "runtimeclass", "csinode", "attachment"}).Draw(t, "kind")
+			"replicaset", "class", "limitrange", "runtimeclass", "csinode", "attachment", "pdb", "pdb"}).Draw(t, "kind")
 		name := kind + rapid.SampledFrom([]string{"-0", "-1", "-2"}).Draw(t, "name")
 		old := h.alive[name]
 		if old != nil && rapid.IntRange(0, 3).Draw(t, "end") == 0 {
@@ -78,6 +78,7 @@ func drawHistory(t *rapid.T) *history {
 func drawPod(t *rapid.T, name, uid string, version int) *corev1.Pod {
 	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
 	pod := testPod(name, uid, version, pick("on", "", "node-0", "node-1", "node-2"))
+	pod.Labels["app"] = pick("app", "web", "web", "other")
 	pod.Spec.Containers[0].Resources.Requests = quantities("cpu", pick("cpu", "1", "2"))
 	pod.Status.Phase = corev1.PodPhase(pick("phase", "Pending", "Running", "Running", "Succeeded"))
 	if pick("owner", "ReplicaSet", "ReplicaSet", "StatefulSet", "DaemonSet") != "ReplicaSet" {
@@ -192,6 +193,11 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 	case "class":
 		return testClassOfVolumes(name, uid, version, pick("zone of class", "a", "b"),
 			pick("provisioner", "ebs", "nfs"))
+	case "pdb":
+		pdb := testPDB(name, version, rapid.Int32Range(0, 1).Draw(t, "allowed"), pick("guarded", "web", "other"))
+		pdb.UID = (&corev1.Pod{ObjectMeta: meta("", "", uid, 0)}).UID
+		pdb.Status.CurrentHealthy = rapid.Int32Range(0, 1).Draw(t, "healthy")
+		return pdb
 	case "attachment":
 		return testAttachment(name, uid, version, pick("attached to", "node-0", "node-1"),
 			pick("attached volume", "volume-0", "volume-1"), pick("attacher", "ebs", "nfs"))
@@ -316,6 +322,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			len(s.overlays.known), len(s.overlays.inEffect), len(s.overlays.verdicts),
 			len(s.workloads.seen), len(s.workloads.podsByOwner), len(s.workloads.known.Services),
 			len(s.workloads.known.Owners),
+			len(s.pdbs.byNamespace), len(s.running.shapes), len(s.running.movable),
 			len(s.admission.seen), len(s.admission.limits), len(s.admission.classes), len(s.admission.pods)}
 		for i, count := range counts {
 			if count != 0 {

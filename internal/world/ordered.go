@@ -3,6 +3,7 @@ package world
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // ordered is a sorted list of pointers that changes little between two reads. A read costs the changes plus one copy
@@ -62,4 +63,50 @@ func (o *ordered[T]) list() []*T {
 	clear(o.added)
 	clear(o.gone)
 	return o.sorted
+}
+
+// keyed is a list of values by name that changes little between two reads. A read costs the changes plus one copy of
+// the list, and nothing if there are no changes.
+type keyed[T any] struct {
+	byName map[string]*member[T]
+	order  *ordered[member[T]]
+	values []T // never changed in place: snapshots share it
+	stale  bool
+}
+
+type member[T any] struct {
+	name  string
+	value T
+}
+
+func newKeyed[T any]() *keyed[T] {
+	return &keyed[T]{byName: map[string]*member[T]{},
+		order: newOrdered(func(a, b *member[T]) int { return strings.Compare(a.name, b.name) })}
+}
+
+// put stores the value of a name, nil for none, and reports whether there was or is one.
+func (k *keyed[T]) put(name string, value *T) bool {
+	old := k.byName[name]
+	if old == nil && value == nil {
+		return false
+	}
+	var fresh *member[T]
+	if delete(k.byName, name); value != nil {
+		fresh = &member[T]{name, *value}
+		k.byName[name] = fresh
+	}
+	k.order.replace(old, fresh)
+	k.stale = true
+	return true
+}
+
+// list returns the values in order of their names. The result never changes; the caller must not change it either.
+func (k *keyed[T]) list() []T {
+	if k.stale {
+		k.stale, k.values = false, make([]T, 0, len(k.byName))
+		for _, one := range k.order.list() {
+			k.values = append(k.values, one.value)
+		}
+	}
+	return k.values
 }

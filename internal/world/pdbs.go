@@ -16,9 +16,6 @@ import (
 // pdbs are the PodDisruptionBudgets. They can hold nodes (D-02).
 type pdbs struct {
 	byNamespace map[string][]*pdb // each list by name
-	// holds caches what holds pods of a shape: a budget looks only at their namespace and labels. It is emptied when
-	// budgets change or it has too many shapes.
-	holds map[*cluster.Shape]hold
 	// guards are the budgets as snapshots show them; nil when they must be built anew.
 	guards []cluster.Guard
 }
@@ -45,12 +42,7 @@ type hold struct {
 	never bool
 }
 
-// maxHolds bounds the cache: it keeps shapes of gone pods until it is emptied.
-const maxHolds = 50_000
-
-func newPDBs() pdbs {
-	return pdbs{byNamespace: map[string][]*pdb{}, holds: map[*cluster.Shape]hold{}}
-}
+func newPDBs() pdbs { return pdbs{byNamespace: map[string][]*pdb{}} }
 
 // putPDB stores a budget's state, or its deletion. Nodes are updated only if the change may hold other pods than
 // before.
@@ -60,12 +52,17 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 		return strings.Compare(b.name, name)
 	})
 	var fresh *pdb
+	var about []cluster.Selector // the pods before and after
+	if found {
+		about = append(about, list[at].selector)
+	}
 	if !gone {
 		fresh = &pdb{name: object.Name, selector: translate.Selector(object.Spec.Selector),
 			closed: translate.Unseen(object) || object.Status.DisruptionsAllowed <= 0,
 			never:  translate.NeverAllows(object) != "",
 			lets:   translate.LetsUnready(object),
 			atOnce: translate.MayLeave(object)}
+		about = append(about, fresh.selector)
 	}
 	switch {
 	case fresh == nil && !found:
@@ -88,10 +85,9 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 	if len(list) == 0 {
 		delete(s.pdbs.byNamespace, object.Namespace)
 	}
-	clear(s.pdbs.holds)
 	s.pdbs.guards = nil
 	s.changed()
-	s.reviseHeld()
+	s.reviseHeld(object.Namespace, about)
 }
 
 // sameFor reports whether the budget holds the same pods as another state of it.
@@ -118,9 +114,22 @@ func sameSelector(a, b cluster.Selector) bool {
 	return a.Enabled == b.Enabled && a.Labels.Equal(b.Labels)
 }
 
-// reviseHeld updates what holds each node, and which pods will leave the nodes that are being removed.
-func (s *Store) reviseHeld() {
-	for _, e := range s.nodes {
+// reviseHeld updates what holds the nodes with pods that a changed budget of a namespace is or was about, and which of
+// the pods will leave nodes that are being removed. A budget that lets one pod go at a time closes and opens with each
+// pod that is made anew, so it must not cost a look at all pods of the cluster.
+func (s *Store) reviseHeld(namespace string, about []cluster.Selector) {
+	nodes := map[string]struct{}{}
+	for shape, use := range s.running.shapes[namespace] {
+		if !slices.ContainsFunc(about, func(of cluster.Selector) bool { return of.Matches(shape.Labels) }) {
+			continue
+		}
+		use.known = false
+		for name := range use.nodes {
+			nodes[name] = struct{}{}
+		}
+	}
+	for name := range nodes {
+		e := s.nodes[name]
 		s.reviseHeldOf(e)
 		if e != nil && e.leaving {
 			s.listPendingOn(e)
@@ -192,8 +201,9 @@ func (s *Store) held(shape *cluster.Shape) hold {
 	if len(list) == 0 {
 		return hold{}
 	}
-	if h, known := s.pdbs.holds[shape]; known {
-		return h
+	use := s.running.use(shape)
+	if use != nil && use.known {
+		return use.hold
 	}
 	var over []*pdb
 	for _, b := range list {
@@ -211,10 +221,9 @@ func (s *Store) held(shape *cluster.Shape) hold {
 			over[0].lets
 		h.never = over[0].never
 	}
-	if len(s.pdbs.holds) >= maxHolds {
-		clear(s.pdbs.holds)
+	if use != nil {
+		use.hold, use.known = h, true
 	}
-	s.pdbs.holds[shape] = h
 	return h
 }
 

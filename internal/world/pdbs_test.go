@@ -1,6 +1,9 @@
 package world
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func testPDB(name string, version int, allowed int32, app string) *policyv1.PodDisruptionBudget {
@@ -264,4 +270,120 @@ func TestPodsThatNeverMayLeaveAreNotPlannedFor(t *testing.T) {
 	}
 	_ = s.Apply(claim)
 	pending("a drain with an end", 1)
+}
+
+// B-04: a budget that closes or opens is a matter of the nodes with pods that it selects, or selected before: no other
+// node is looked at, and what is known to hold other pods stays known.
+func TestAClosingBudgetIsAMatterOfItsOwnPods(t *testing.T) {
+	t.Parallel()
+	s := newClock().store()
+	budget := func(namespace string, version int, allowed int32, app string) {
+		b := testPDB("b-"+namespace, version, allowed, app)
+		b.Namespace = namespace
+		_ = s.Apply(b)
+	}
+	for name, of := range map[string][2]string{
+		"a-web": {"a", "web"}, "a-other": {"a", "other"}, "b-web": {"b", "web"},
+	} {
+		_ = s.Apply(testNode(name, name, 1, name))
+		pod := testPod("pod-"+name, "pod-"+name, 1, name)
+		pod.Namespace, pod.Labels = of[0], map[string]string{"app": of[1]}
+		_ = s.Apply(pod)
+	}
+	budget("b", 1, 0, "web")
+	budget("a", 1, 1, "web")
+	held := func(name string) string { return s.nodes[name].value.Held }
+	mark := func() { // a look at the node would take it away
+		for _, e := range s.nodes {
+			e.value.Held = "not looked at"
+		}
+	}
+	for i, step := range []struct {
+		allowed int32
+		app     string
+		looked  map[string]string
+	}{
+		{0, "web", map[string]string{"a-web": "pod a/pod-a-web is under PodDisruptionBudget b-a, " +
+			"which allows no disruption now"}},
+		{1, "web", map[string]string{"a-web": ""}},
+		{0, "other", map[string]string{"a-web": "", "a-other": "pod a/pod-a-other is under PodDisruptionBudget b-a, " +
+			"which allows no disruption now"}},
+	} {
+		mark()
+		budget("a", 2+i, step.allowed, step.app)
+		for name := range s.nodes {
+			want, looked := step.looked[name]
+			if !looked {
+				want = "not looked at"
+			}
+			if got := held(name); got != want {
+				t.Errorf("step %d: node %s is held by %q, want %q", i, name, got, want)
+			}
+		}
+		for shape, use := range s.running.shapes["b"] {
+			if !use.known {
+				t.Errorf("step %d: what holds pods of namespace b is forgotten: %v", i, shape.Labels)
+			}
+		}
+	}
+}
+
+// D-02, P-20: whatever budgets, pods and nodes do, what holds nodes and which pods are planned for is what a store
+// says that was told only their last states.
+func TestHeldNodesAreThoseOfAFreshStore(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := newClock()
+		s, alive := c.store(), map[string]client.Object{}
+		for version := range rapid.IntRange(1, 40).Draw(t, "steps") {
+			object := drawGuarded(t, version+1)
+			key := fmt.Sprintf("%T %s", object, objectKey(object))
+			if alive[key] != nil && rapid.IntRange(0, 4).Draw(t, "end") == 0 {
+				s.Remove(alive[key])
+				delete(alive, key)
+				continue
+			}
+			if old := alive[key]; old != nil {
+				object.SetUID(old.GetUID())
+			} else {
+				object.SetUID(types.UID(fmt.Sprint(version)))
+			}
+			_ = s.Apply(object)
+			alive[key] = object
+		}
+		fresh := c.store()
+		for _, key := range slices.Sorted(maps.Keys(alive)) {
+			_ = fresh.Apply(alive[key])
+		}
+		if got, want := picture(s.Snapshot()), picture(fresh.Snapshot()); got != want {
+			t.Fatalf("step by step\n%s\nfrom scratch\n%s", got, want)
+		}
+	})
+}
+
+// drawGuarded draws a budget, a pod or a node of a small cluster with two namespaces.
+func drawGuarded(t *rapid.T, version int) client.Object {
+	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
+	namespace, name := pick("namespace", "a", "b"), pick("name", "0", "1", "2")
+	switch pick("kind", "budget", "budget", "pod", "pod", "node") {
+	case "budget":
+		b := testPDB(name, version, rapid.Int32Range(0, 1).Draw(t, "allowed"), pick("selected", "web", "other"))
+		b.Namespace = namespace
+		b.Status.ExpectedPods, b.Status.CurrentHealthy = 2, 2
+		b.Status.DesiredHealthy = rapid.Int32Range(1, 2).Draw(t, "desired")
+		return b
+	case "pod":
+		pod := testPod(name, "", version, pick("on", "", "n0", "n1"))
+		pod.Namespace, pod.Labels = namespace, map[string]string{"app": pick("app", "web", "other")}
+		pod.Status.Phase = corev1.PodPhase(pick("phase", "Pending", "Running", "Running", "Succeeded"))
+		if pick("ready", "yes", "no") == "yes" {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		}
+		return pod
+	}
+	node := testNode(pick("node", "n0", "n1"), "", version, "")
+	if pick("leaves", "yes", "no") == "yes" {
+		node.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	}
+	return node
 }

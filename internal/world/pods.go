@@ -221,6 +221,7 @@ func (l *load) with(gone, fresh *cluster.Pod) *load {
 
 // moveLoad takes the old value off its node and puts the fresh one on its own; either may be nil.
 func (s *Store) moveLoad(old, fresh *cluster.Pod) {
+	s.moveRunning(old, fresh)
 	if old != nil && old.Node != "" && fresh != nil && fresh.Node == old.Node {
 		s.setLoad(old.Node, s.loadOf(old.Node).with(old, fresh))
 		return

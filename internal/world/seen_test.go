@@ -1,17 +1,25 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // nodeOf is an initialized node of a pool and an instance type.
@@ -186,4 +194,85 @@ func TestK34_WhatWasLearntStaysWithItsTemplate(t *testing.T) {
 	other.Spec.Template.Spec.Containers[0].Resources.Requests = quantities("cpu", "1")
 	tellAll(t, s, other)
 	must("the template changed", "")
+}
+
+// K-33: what is kept of pods that differ, event by event, is what a look at all of them shows.
+func TestK33_EventByEventIsAFullLook(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := New(Config{Now: newClock().Now})
+		number := func(label string, most int) int { return rapid.IntRange(0, most).Draw(t, label) }
+		version := 0
+		step := func(kind int) {
+			version++
+			name := fmt.Sprint("n", number("which", 39))
+			switch kind {
+			case 0:
+				_ = s.Apply(agentSet(version, fmt.Sprint(1+number("generation", 1))))
+			case 1:
+				s.Remove(agentOn(name, "1", "1", int64(version)))
+			case 2:
+				s.Remove(nodeOf(name, "a", "small", version))
+			case 3, 4, 5:
+				pool, instanceType := fmt.Sprint("p", number("pool", 1)), fmt.Sprint("t", number("type", 1))
+				_ = s.Apply(nodeOf(name, pool, instanceType, version))
+			default:
+				pod := agentOn(name, fmt.Sprint(1+number("made from", 5)/5), fmt.Sprint(1+number("cpu", 9)/4),
+					int64(version))
+				pod.CreationTimestamp = metav1.Unix(int64(number("born", 5)), 0)
+				if number("again", 1) == 1 {
+					pod.UID = types.UID(fmt.Sprint("uid-", version))
+				}
+				_ = s.Apply(pod)
+			}
+		}
+		_ = s.Apply(agentSet(0, "1"))
+		for i := range 120 {
+			step(3 + i%4)
+		}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			step(number("kind", 9))
+			e := s.daemons["kube-system/agent"]
+			s.Snapshot()
+			if got, want := e.value.Seen, fullySeen(s, e); !reflect.DeepEqual(got, want) {
+				t.Fatalf("got %v, want %v", got, want)
+			}
+		}
+	})
+}
+
+// fullySeen is what seenOf returns, found by a look at all pods.
+func fullySeen(s *Store, e *daemonEntry) []cluster.Seen {
+	var pods []*corev1.Pod
+	for _, pod := range s.admission.pods["kube-system/agent"] {
+		if ownedBySet(pod, e.object) && translate.OfTemplate(e.object, pod) {
+			pods = append(pods, pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(b.Name, a.Name))
+	})
+	found, counted, sizes := map[place]resources.Vector{}, map[place]int{}, map[string]bool{}
+	for _, pod := range pods {
+		want, at := translate.Requests(s.space, pod), []place{{}}
+		sizes[sizeOf(want)] = true
+		if node := s.nodes[pod.Spec.NodeName]; node != nil {
+			at = append(at, place{pool: node.value.Pool}, place{node.value.Pool, node.value.InstanceType})
+		}
+		for _, at := range at {
+			if counted[at]++; counted[at] <= lastPods {
+				found[at] = found[at].Max(want)
+			}
+		}
+	}
+	var list []cluster.Seen
+	for at, want := range found {
+		if len(sizes) > 1 && (at.instanceType == "" || !want.Equal(found[place{pool: at.pool}])) {
+			list = append(list, cluster.Seen{Pool: at.pool, Type: at.instanceType, Requests: want})
+		}
+	}
+	slices.SortFunc(list, func(a, b cluster.Seen) int {
+		return cmp.Or(strings.Compare(a.Pool, b.Pool), strings.Compare(a.Type, b.Type))
+	})
+	return list
 }

@@ -22,14 +22,15 @@ type storage struct {
 	needed     []string                                 // CSI drivers without which pods are not bound, sorted
 	// until when nodes are expected to publish more, by name
 	fresh map[string]time.Time
-	// What goes into snapshots; stale when it must be rebuilt.
+	// What goes into snapshots; stale when a class or driver has changed, so that all of it must be rebuilt.
 	stale bool
-	left  []cluster.StorageCapacity
-	free  []cluster.FreeVolume
+	left  *keyed[cluster.StorageCapacity]
+	free  *keyed[cluster.FreeVolume]
 }
 
 func newStorage() storage {
-	return storage{capacities: map[string]*storagev1.CSIStorageCapacity{}, fresh: map[string]time.Time{}}
+	return storage{capacities: map[string]*storagev1.CSIStorageCapacity{}, fresh: map[string]time.Time{},
+		left: newKeyed[cluster.StorageCapacity](), free: newKeyed[cluster.FreeVolume]()}
 }
 
 // putDriver stores a CSIDriver, nil when it is gone.
@@ -69,7 +70,36 @@ func (s *Store) putCapacity(key string, capacity *storagev1.CSIStorageCapacity) 
 	} else {
 		s.storage.capacities[key] = capacity
 	}
-	s.storageChanged()
+	s.listCapacity(key)
+}
+
+// listCapacity brings one capacity in the list for snapshots up to date. It leaves out those that planning does not
+// need.
+func (s *Store) listCapacity(key string) {
+	if s.storage.stale {
+		return
+	}
+	var value *cluster.StorageCapacity
+	if c := s.storage.capacities[key]; c != nil {
+		value, _ = s.volumes.known.Capacity(c) // an error means that no node reaches it
+	}
+	if s.storage.left.put(key, value) {
+		s.changed()
+	}
+}
+
+// listFree brings one volume in the list for snapshots up to date. It leaves out those that are not free.
+func (s *Store) listFree(name string) {
+	if s.storage.stale {
+		return
+	}
+	var value *cluster.FreeVolume
+	if v := s.volumes.known.Volumes[name]; v != nil {
+		value, _ = s.volumes.known.FreeVolume(v) // an error means that no node reaches it
+	}
+	if s.storage.free.put(name, value) {
+		s.changed()
+	}
 }
 
 // storageChanged notes that the storage lists of snapshots must be rebuilt.
@@ -78,28 +108,19 @@ func (s *Store) storageChanged() {
 	s.changed()
 }
 
-// rebuildStorage rebuilds the storage lists of snapshots, by name. Capacities and volumes that cannot be understood
-// are left out.
+// rebuildStorage rebuilds the storage lists of snapshots, if a class or driver has changed.
 func (s *Store) rebuildStorage() {
 	if !s.storage.stale {
 		return
 	}
-	s.storage.stale, s.storage.left, s.storage.free = false, nil, nil
-	for _, key := range slices.Sorted(maps.Keys(s.storage.capacities)) {
-		if c, _ := s.volumes.known.Capacity(s.storage.capacities[key]); c != nil {
-			s.storage.left = append(s.storage.left, *c)
-		}
+	s.storage.stale = false
+	s.storage.left, s.storage.free = newKeyed[cluster.StorageCapacity](), newKeyed[cluster.FreeVolume]()
+	for key := range s.storage.capacities {
+		s.listCapacity(key)
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.volumes.known.Volumes)) {
-		if v, _ := s.volumes.known.FreeVolume(s.volumes.known.Volumes[name]); v != nil {
-			s.storage.free = append(s.storage.free, *v)
-		}
+	for name := range s.volumes.known.Volumes {
+		s.listFree(name)
 	}
-}
-
-// mayBeTaken reports whether a volume may be one of those that snapshots show.
-func mayBeTaken(volume *corev1.PersistentVolume) bool {
-	return volume != nil && volume.Status.Phase == corev1.VolumeAvailable
 }
 
 // reserve notes which claim a volume names, and returns the claims without a volume for which that may matter. old or

@@ -2,6 +2,8 @@ package world
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -239,4 +243,57 @@ func TestK59_StatedStorageAndVolumesOfDaemons(t *testing.T) {
 	sees(translate.CapacityResource("csi.fast"), 0, translate.UnlimitedStorage, 7)
 	_ = s.Apply(testVolume("pv", "v1", 4, "a", "ebs"))
 	sees(translate.AttachResource("ebs"), 1, translate.UnlimitedVolumes, 9)
+}
+
+// K-58, K-59, P-20: whatever becomes of drivers, classes, capacities and volumes, snapshots list the storage that a
+// store lists that was told only their last states.
+func TestK58_StorageIsThatOfAFreshStore(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, alive := newClock().store(), map[string]client.Object{}
+		pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
+		for version := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			number := pick("number", "0", "1", "2", "3")
+			var object client.Object
+			switch pick("kind", "driver", "class", "capacity", "capacity", "capacity", "volume", "volume") {
+			case "driver":
+				counts := pick("counts", "no", "yes", "yes") == "yes"
+				object = testDriver("csi."+pick("driver", "0", "1"), version, counts, false)
+			case "class":
+				object = testClassOfVolumes("class-"+pick("class", "0", "1"), "", version, "a",
+					pick("provisioner", "csi.0", "csi.1", "kubernetes.io/no-provisioner"))
+			case "capacity":
+				object = testCapacity(number, "class-"+pick("of class", "0", "1"), version, pick("left", "1Gi", "2Gi"))
+			default:
+				volume := testVolume(number, "", version, pick("zone", "a", "b"), "csi.0")
+				volume.Spec.StorageClassName = "class-" + pick("of class", "0", "1")
+				volume.Status.Phase = corev1.PersistentVolumePhase(pick("phase", "Available", "Available", "Bound"))
+				object = volume
+			}
+			key := fmt.Sprintf("%T %s", object, objectKey(object))
+			old := alive[key]
+			if old != nil && rapid.IntRange(0, 3).Draw(t, "end") == 0 {
+				s.Remove(old)
+				delete(alive, key)
+			} else {
+				if object.SetUID(types.UID(fmt.Sprint(version))); old != nil {
+					object.SetUID(old.GetUID())
+				}
+				_ = s.Apply(object)
+				alive[key] = object
+			}
+			if rapid.IntRange(0, 2).Draw(t, "look") > 0 {
+				continue
+			}
+			fresh := newClock().store()
+			for _, key := range slices.Sorted(maps.Keys(alive)) {
+				_ = fresh.Apply(alive[key])
+			}
+			got, want := s.Snapshot(), fresh.Snapshot()
+			if a, b := fmt.Sprintf("%+v\n%+v", got.Capacities, got.FreeVolumes), fmt.Sprintf("%+v\n%+v",
+				want.Capacities, want.FreeVolumes); a != b {
+				t.Fatalf("step by step\n%s\nfrom scratch\n%s", a, b)
+			}
+		}
+	})
 }

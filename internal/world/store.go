@@ -121,6 +121,7 @@ type Store struct {
 	headrooms map[string]*headroom // by name of the pool
 	devices   deviceObjects
 	loads     map[string]*load // by name of the node
+	running   running
 	usage     map[string]usage // by name of the pool
 
 	untried     untried
@@ -178,7 +179,7 @@ func New(config Config) *Store {
 		workloads: newWorkloads(),
 		admission: newAdmission(), pdbs: newPDBs(), buffers: newBuffers(), headrooms: map[string]*headroom{},
 		devices: newDeviceObjects(config.Devices),
-		loads:   map[string]*load{}, usage: map[string]usage{},
+		loads:   map[string]*load{}, running: newRunning(), usage: map[string]usage{},
 		untried: newUntried(), namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{}, ending: map[podKey]struct{}{},
 		chosen:   map[string]map[podKey]*podEntry{},
@@ -337,7 +338,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 		MaxNodes: s.config.MaxNodes, Unseen: s.unseen(), Buffers: s.bufferPods(),
 		MaxClaims: s.config.MaxClaims, Claims: s.claimCount(), ClaimsUnknown: s.claimsUnknown,
 		Devices: s.deviceState(), Commitments: s.config.Commitments,
-		Capacities: s.storage.left, FreeVolumes: s.storage.free,
+		Capacities: s.storage.left.list(), FreeVolumes: s.storage.free.list(),
 	}
 	s.published.Store(&published{snapshot: fresh, until: s.wake})
 	return fresh

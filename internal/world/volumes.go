@@ -106,14 +106,12 @@ func (s *Store) putVolumeClaim(key string, claim *corev1.PersistentVolumeClaim) 
 func (s *Store) putVolume(name string, volume *corev1.PersistentVolume) {
 	old := s.volumes.known.Volumes[name]
 	reserved := s.reserve(old, volume)
-	if mayBeTaken(old) || mayBeTaken(volume) {
-		s.storageChanged()
-	}
 	if volume == nil {
 		delete(s.volumes.known.Volumes, name)
 	} else {
 		s.volumes.known.Volumes[name] = volume
 	}
+	s.listFree(name)
 	s.reviseClaims(s.volumes.claimsByVolume[name])
 	s.reviseClaims(reserved)
 	bound := s.volumes.claimsByVolume[name]
