@@ -41,8 +41,11 @@ func (r *running) add(pod *cluster.Pod) {
 
 func (r *running) remove(pod *cluster.Pod) {
 	shape := pod.Shape
-	in := r.shapes[shape.Namespace]
-	nodes := in[shape].nodes
+	use, in := r.use(shape), r.shapes[shape.Namespace]
+	if use == nil {
+		return
+	}
+	nodes := use.nodes
 	if nodes[pod.Node]--; nodes[pod.Node] > 0 {
 		return
 	}
