@@ -38,7 +38,9 @@ type stage struct {
 	server client.WithWatch
 	clock  *controllertest.Clock
 	parts  Parts
+	store  *world.Store
 	woken  []string
+	delays []time.Duration // of planning's waking
 	inputs inputs
 	noted  []input // all that was planned with, the oldest first
 }
@@ -62,6 +64,7 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 		t.Fatal(err)
 	}
 	store := world.New(world.Config{Now: s.clock.Now})
+	s.store = store
 	machines, err := kwok.New(kwok.Config{Cluster: plug.NewCluster(s.server, s.server, "kube-system"),
 		Inventory: inventory, Now: s.clock.Now, Correct: store.Corrected})
 	if err != nil {
@@ -79,7 +82,10 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 			s.noted = append(s.noted, s.inputs.last)
 		},
 		Decided: s.kept.decided,
-		Wake: func(controller string, request reconcile.Request, _ time.Duration) {
+		Wake: func(controller string, request reconcile.Request, after time.Duration) {
+			if controller == Provisioning {
+				s.delays = append(s.delays, after)
+			}
 			s.woken = append(s.woken, strings.TrimSpace(controller+" "+request.Name))
 		},
 	})
@@ -204,7 +210,6 @@ func TestFromAPendingPodToANodeAndBack(t *testing.T) {
 	}
 }
 
-// P-25, P-31: who is woken by what; the store is told first.
 // P-40: the controller of claims takes a step at the start, before there is any claim: what is made after that no
 // process before can have launched.
 func TestTheControllerOfClaimsBeginsAtTheStart(t *testing.T) {
@@ -219,6 +224,7 @@ func TestTheControllerOfClaimsBeginsAtTheStart(t *testing.T) {
 	}
 }
 
+// P-25, P-31: who is woken by what; the store is told first.
 func TestTheFeedWakesWhomItConcerns(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -251,6 +257,38 @@ func TestTheFeedWakesWhomItConcerns(t *testing.T) {
 	s.parts.Feed.Apply(bound)
 	if got := take(); !slices.Contains(got, Claims+" c1") {
 		t.Errorf("a pod that came to a node wakes %v, want its claim", got)
+	}
+}
+
+// P-01, P-25: a pod that kube-scheduler has not tried wakes planning later, since it may be bound in a moment. Once
+// another one of its queue is passed over, planning is woken at once, and for such pods too. The plan has all of them.
+func TestAPodThatWasNotTriedWakesPlanningLater(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	idle := DefaultConfig().BatchIdleDuration
+	untried := func(name string, priority int32) *corev1.Pod {
+		pod := pending(name)
+		pod.Status.Conditions, pod.Spec.Priority = nil, &priority
+		return pod
+	}
+	gated := untried("gated", 0)
+	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/gate"}}
+	for _, row := range []struct {
+		pod     *corev1.Pod
+		after   time.Duration
+		pending int
+	}{
+		{untried("a", 0), idle, 0}, {gated, 0, 0}, {pending("b"), 0, 2}, {untried("c", 0), 0, 3},
+		{untried("d", 7), idle, 3},
+	} {
+		s.delays = nil
+		s.parts.Feed.Apply(row.pod)
+		if want := []time.Duration{row.after}; !slices.Equal(s.delays, want) {
+			t.Errorf("%s wakes planning after %v, want %v", row.pod.Name, s.delays, want)
+		}
+		if got := len(s.store.Snapshot().Pending); got != row.pending {
+			t.Errorf("after %s %d pods are planned for, want %d", row.pod.Name, got, row.pending)
+		}
 	}
 }
 

@@ -103,7 +103,7 @@ func (f *Feed) applyPod(pod *corev1.Pod) {
 		f.brake.Gone(pod)
 	}
 	if pod.Spec.NodeName == "" {
-		f.wake(Provisioning, kube.Singleton(), 0)
+		f.wake(Provisioning, kube.Singleton(), f.waitFor(pod))
 		return
 	}
 	if translate.Placed(pod) {
@@ -112,6 +112,19 @@ func (f *Feed) applyPod(pod *corev1.Pod) {
 	if f.podEvents.Apply(pod, now) {
 		f.podEvent(pod)
 	}
+}
+
+// waitFor returns after what time a pod without a node wakes planning. A pod that kube-scheduler has not tried, and
+// that no plan has either, brings nothing to plan: it may be bound in a moment. It comes to count when another one of
+// its queue is passed over, and that one wakes planning at once (ADR 0034). Most pods come this way where there is
+// room.
+func (f *Feed) waitFor(pod *corev1.Pod) time.Duration {
+	if translate.Untried(pod) {
+		if planned, _ := f.store.Untried(pod); !planned {
+			return f.idle
+		}
+	}
+	return 0
 }
 
 // Remove takes in that an object is gone.

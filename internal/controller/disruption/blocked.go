@@ -13,7 +13,8 @@ import (
 )
 
 // reportBlocked reports nodes that are to go but stay, and why (D-02): an annotation or a budget protects them. p is
-// the plan for empty nodes.
+// the plan for empty nodes. Each round reports all of them. The recorder drops what is not new, and repeats the rest
+// rarely: see event.Deduplicated.
 func (c *Controller) reportBlocked(r round, p plan.Plan) {
 	for _, node := range r.snapshot.Nodes {
 		if standing, so := engine.WhyBlocked(r.snapshot, r.now.Unix(), node); so {

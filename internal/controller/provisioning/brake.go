@@ -46,7 +46,9 @@ type Brake struct {
 	mu       sync.Mutex
 	rounds   map[cluster.Hold]*rounds
 	tries    map[string]*try            // by UID of the claim
-	used     map[string]bool            // nodes, by name, that have had a pod other than daemons: see standing
+	looks    uint64                     // how many looks there were
+	over     map[string]struct{}        // claims, by UID, that pods have used: see retire
+	used     map[string]*usedNode       // by name: see standing
 	bound    map[types.UID]struct{}     // bound pods of those in rounds.waiting
 	waits    map[types.UID]*cluster.Pod // once pending pods that are neither bound nor gone
 	changed  map[string]int             // pools with news, and their rounds in vain
@@ -56,12 +58,13 @@ type Brake struct {
 	taught   map[taught]time.Time       // since when snapshots have what was learnt
 }
 
-// try is a claim that was launched for pods.
+// try is a claim that was launched for pods and has had none yet.
 type try struct {
 	claim, node, pool     string // node: "" until it has joined
 	asks                  []string
 	launched, initialized bool
-	used, ending          bool
+	ending                bool
+	look                  uint64          // the last look that has seen it
 	spent                 map[string]bool // asks for which it no longer counts
 	// counted is what daemons were expected to request, object the node as last seen: see lessons.go.
 	counted map[string]resources.Vector
@@ -82,8 +85,8 @@ type rounds struct {
 // NewBrake returns a brake that has seen nothing.
 func NewBrake() *Brake {
 	return &Brake{
-		rounds: map[cluster.Hold]*rounds{}, tries: map[string]*try{}, used: map[string]bool{},
-		bound: map[types.UID]struct{}{},
+		rounds: map[cluster.Hold]*rounds{}, tries: map[string]*try{}, over: map[string]struct{}{},
+		used: map[string]*usedNode{}, bound: map[types.UID]struct{}{},
 		waits: map[types.UID]*cluster.Pod{}, changed: map[string]int{}, messages: map[string]string{},
 	}
 }
@@ -92,7 +95,11 @@ func NewBrake() *Brake {
 func (b *Brake) Bound(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.used[pod.Spec.NodeName] = true
+	if u := b.used[pod.Spec.NodeName]; u != nil {
+		u.missed = false
+	} else {
+		b.used[pod.Spec.NodeName] = &usedNode{}
+	}
 	for _, r := range b.rounds {
 		if _, waits := r.waiting[pod.UID]; waits {
 			b.bound[pod.UID] = struct{}{}
@@ -108,36 +115,6 @@ func (b *Brake) Gone(pod *corev1.Pod) {
 	delete(b.waits, pod.UID)
 }
 
-// RemoveNode forgets a node that is gone.
-func (b *Brake) RemoveNode(name string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.used, name)
-}
-
-// standing forgets used nodes that are not there. Late events of pods bring nodes back that are gone, such as those of
-// orphans, which Kubernetes fails after their Node. A later node of that name would count as used. But a pod may also
-// be seen before its node, so a name is forgotten only if two looks without an event between them miss it: used[name]
-// is false after the first.
-func (b *Brake) standing(s *cluster.Snapshot) {
-	if len(b.used) == 0 {
-		return
-	}
-	stands := make(map[string]bool, len(s.Nodes))
-	for _, node := range s.Nodes {
-		stands[node.Name] = true
-	}
-	for name, heard := range b.used {
-		switch {
-		case stands[name]:
-		case heard:
-			b.used[name] = false
-		default:
-			delete(b.used, name)
-		}
-	}
-}
-
 // Message returns what is held back for a pool and why, "" if nothing is.
 func (b *Brake) Message(pool string) string {
 	b.mu.Lock()
@@ -149,54 +126,49 @@ func (b *Brake) Message(pool string) string {
 func (b *Brake) Look(s *cluster.Snapshot, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.looks++
 	b.standing(s)
 	waiting := b.waitingOf(s)
 	b.forget(s, waiting, now)
 	b.daemons = s.Daemons
 	b.correct(s, now)
-	seen := map[string]bool{}
+	over := 0
 	for _, node := range s.Nodes {
 		if len(node.For) == 0 || node.ClaimUID == "" || node.Pool == "" {
 			continue
 		}
-		seen[node.ClaimUID] = true
+		if b.isOver(node) {
+			over++
+			continue
+		}
 		t := b.tries[node.ClaimUID]
 		if t == nil {
 			t = &try{claim: node.Claim, pool: node.Pool, asks: node.For, spent: map[string]bool{}}
 			b.tries[node.ClaimUID] = t
 		}
-		b.update(t, node)
+		t.node, t.launched, t.initialized, t.ending = node.Name, node.Launched, node.Initialized, node.Deleting
+		t.look = b.looks
 		t.count(s, node)
 	}
-	for _, uid := range slices.Sorted(maps.Keys(b.tries)) {
-		t := b.tries[uid]
-		if seen[uid] && !t.ending {
-			continue
+	b.sweep(s, over)
+	var ended []string
+	for uid, t := range b.tries {
+		if t.look != b.looks || t.ending {
+			ended = append(ended, uid)
 		}
-		if t.launched && !t.used {
+	}
+	slices.Sort(ended)
+	for _, uid := range ended {
+		t := b.tries[uid]
+		if t.launched {
 			b.inVain(t, waiting, now, "went before a pod was on it")
 		}
 		for _, ask := range t.asks {
 			t.spent[ask] = true
 		}
-		if !seen[uid] {
+		if t.look != b.looks {
 			delete(b.tries, uid)
 		}
-	}
-}
-
-// update updates a try from its node.
-func (b *Brake) update(t *try, node *cluster.Node) {
-	t.node, t.launched, t.initialized, t.ending = node.Name, node.Launched, node.Initialized, node.Deleting
-	for _, ask := range t.asks {
-		if node.Initialized && plan.ForItself(ask) {
-			t.used = true
-			b.helped(cluster.Hold{Pool: t.pool, Ask: ask})
-		}
-	}
-	if _, used := b.used[node.Name]; used && node.Name != "" ||
-		slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }) {
-		t.used = true
 	}
 }
 
@@ -335,7 +307,7 @@ func (b *Brake) Judge(s *cluster.Snapshot, p plan.Plan, now time.Time) bool {
 	waiting := map[string][]*cluster.Pod(nil)
 	for _, uid := range slices.Sorted(maps.Keys(b.tries)) {
 		t := b.tries[uid]
-		if t.node == "" || t.used || t.ending || expecting[t.node] || expecting[t.claim] {
+		if t.node == "" || t.ending || expecting[t.node] || expecting[t.claim] {
 			continue
 		}
 		only, what := *t, "has joined and none of them can run there"
@@ -368,12 +340,12 @@ func (b *Brake) roomFound(s *cluster.Snapshot, p plan.Plan) (freed bool) {
 	}
 	for _, uid := range slices.Sorted(maps.Keys(b.tries)) {
 		t := b.tries[uid]
-		if !t.initialized || t.used {
+		if !t.initialized {
 			continue
 		}
 		for _, place := range p.PlacesOf(t.node) {
 			if ask := asks[place.Pod.UID]; slices.Contains(t.asks, ask) {
-				t.used = true
+				b.retire(uid)
 				hold := cluster.Hold{Pool: t.pool, Ask: ask}
 				freed = freed || b.rounds[hold] != nil && !b.rounds[hold].until.IsZero()
 				b.helped(hold)
@@ -432,12 +404,12 @@ func (b *Brake) Holds(now time.Time) (held map[cluster.Hold]string, due map[clus
 	return held, due
 }
 
-// underWay returns the claim that is the current try, "" for none. A try whose node has had a pod is over. It was
-// another pod that took the room: one of the waiting pods would have reset everything.
+// underWay returns the claim that is the current try, "" for none. A try whose node has had a pod is over (isOver). It
+// was another pod that took the room: one of the waiting pods would have reset everything.
 func (b *Brake) underWay(hold cluster.Hold) string {
 	name := ""
 	for _, t := range b.tries {
-		if t.pool == hold.Pool && !t.ending && !t.used && slices.Contains(t.asks, hold.Ask) && !t.spent[hold.Ask] {
+		if t.pool == hold.Pool && !t.ending && slices.Contains(t.asks, hold.Ask) && !t.spent[hold.Ask] {
 			name = max(name, t.claim)
 		}
 	}

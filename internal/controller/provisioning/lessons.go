@@ -67,10 +67,6 @@ func (b *Brake) Lessons() []Lesson {
 
 // count records what a plan counted on for daemons on the node of a claim, while the claim has no node.
 func (t *try) count(s *cluster.Snapshot, node *cluster.Node) {
-	if t.used {
-		t.counted, t.object = nil, nil
-		return
-	}
 	t.object = node
 	if t.counted != nil || node.Name != "" {
 		return

@@ -2,10 +2,12 @@
 // few. It reports a reason once per object while the text stays the same for a window of time. Reasons that come in
 // bursts have a rate limit. It never blocks and never fails: no controller may depend on an event.
 //
-// Reasons and their windows are Karpenter's, so that habits and dashboards carry over (U-09).
+// Reasons and their windows are Karpenter's, so that habits and dashboards carry over (U-09). One is longer: see
+// keptWindow.
 package event
 
 import (
+	"hash/fnv"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
 // Kind is the type of a Kubernetes event.
@@ -103,6 +107,11 @@ const maxRemembered = 20_000
 // defaultWindow is how long an equal event is not sent again.
 const defaultWindow = 2 * time.Minute
 
+// keptWindow is how long it is not said again that a node stays because somebody keeps it (DisruptionBlocked). That
+// may hold for days and for thousands of nodes, with two events for each: one of 2,000 every two minutes would be 33
+// requests a second of a cluster at rest (B-22). API servers keep events for an hour, so one is there at any time.
+const keptWindow = 30 * time.Minute
+
 // Deduplicated is a [Recorder] that drops repetitions. It is safe for concurrent use; its lock is never held while the
 // sink runs.
 type Deduplicated struct {
@@ -118,13 +127,30 @@ type key struct {
 	about, reason, message string
 }
 
-// saying is when an event was sent and, for a steady reason, with which cause.
+// saying is when an event was sent, for how long it stands for others and, for a steady reason, with which cause.
 type saying struct {
-	at    time.Time
-	cause string
+	at     time.Time
+	window time.Duration
+	cause  string
+	words  uint64 // of the text, where other words of one cause are news as well
 }
 
-// causeWindow is how long after an event of a steady reason one with another cause has to wait (K-15).
+// standsFor reports whether a later event tells nothing new.
+func (s saying) standsFor(next saying) bool {
+	passed := next.at.Sub(s.at)
+	switch {
+	case passed >= s.window:
+		return false
+	case s.cause != next.cause:
+		return passed < causeWindow
+	case s.words != next.words:
+		return passed < defaultWindow
+	}
+	return true
+}
+
+// causeWindow is how long after an event of a steady reason one with another cause has to wait (K-15). For a node that
+// somebody keeps, one with other words, such as another pod, has to wait for defaultWindow.
 const causeWindow = time.Minute
 
 // steady reports whether the events of a reason describe a lasting state. Within the window, other wording is still
@@ -184,7 +210,7 @@ func (d *Deduplicated) dropped(k key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if last, found := d.said[k]; found {
-		last.at = last.at.Add(min(0, defaultWindow-window(k.reason)))
+		last.at = last.at.Add(min(0, defaultWindow-last.window))
 		d.said[k] = last
 	}
 }
@@ -206,13 +232,15 @@ func (d *Deduplicated) admit(about client.Object, reason, message string) (key, 
 	now := d.now()
 	k := key{about: string(about.GetUID()) + "/" + about.GetNamespace() + "/" + about.GetName(), reason: reason,
 		message: message}
-	cause := ""
+	next := saying{at: now, window: window(reason)}
 	if steady(reason) { // its text changes with every pod: only a new cause is news
-		cause, _, _ = strings.Cut(message, ":")
+		next.cause, _, _ = strings.Cut(message, ":")
 		k.message = ""
 	}
-	if last, found := d.said[k]; found && now.Sub(last.at) < window(reason) && (last.cause == cause ||
-		now.Sub(last.at) < causeWindow) {
+	if reason == DisruptionBlocked && onNode(about) {
+		next.window, next.words = keptWindow, words(message)
+	}
+	if last, found := d.said[k]; found && last.standsFor(next) {
 		return k, false
 	}
 	if rated(about, reason) && !d.take(reason, now) {
@@ -221,8 +249,29 @@ func (d *Deduplicated) admit(about client.Object, reason, message string) (key, 
 	if len(d.said) >= maxRemembered {
 		d.forget(now)
 	}
-	d.said[k] = saying{now, cause}
+	d.said[k] = next
 	return k, true
+}
+
+// onNode reports whether an event is about a node or its claim: there are many of these.
+func onNode(about client.Object) bool {
+	switch about.(type) {
+	case *corev1.Node, *karpenterv1.NodeClaim:
+		return true
+	}
+	return false
+}
+
+// words returns a checksum of a text without its digits: amounts and times in it may change each minute.
+func words(text string) uint64 {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, text))) // it never fails
+	return sum.Sum64()
 }
 
 func (d *Deduplicated) take(reason string, now time.Time) bool {
@@ -243,7 +292,7 @@ func (d *Deduplicated) take(reason string, now time.Time) bool {
 // forget drops entries that are out of their window, and all entries if that is not enough.
 func (d *Deduplicated) forget(now time.Time) {
 	for k, last := range d.said {
-		if now.Sub(last.at) >= window(k.reason) {
+		if now.Sub(last.at) >= last.window {
 			delete(d.said, k)
 		}
 	}

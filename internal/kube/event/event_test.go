@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
@@ -247,6 +248,44 @@ func TestAmountsAreNoNewsOfANodeThatStays(t *testing.T) {
 		}
 		if len(tape.said) != 2 || tape.said[1] != "a "+reason+" PodFitsNowhereElse: $2" {
 			t.Errorf("said %q", tape.said)
+		}
+	}
+}
+
+// K-15, B-22: that a node is kept is said again after half an hour, on the node and on its claim. Another cause passes
+// after a minute, and other words of a cause, such as another pod, after two. Other amounts and times are no other
+// words. On NodePools, which are few, it is said every two minutes.
+func TestK15_WhatKeepsANodeIsRarelyRepeated(t *testing.T) {
+	t.Parallel()
+	meta := metav1.ObjectMeta{Name: "a", UID: "a"}
+	const kept, other = "DoNotDisruptPod: it is set on pod web", "DoNotDisruptPod: it is set on pod api"
+	for _, row := range []struct {
+		about         client.Object
+		first, second string
+		again         time.Duration
+	}{
+		{&corev1.Node{ObjectMeta: meta}, kept, kept, 30 * time.Minute},
+		{&karpenterv1.NodeClaim{ObjectMeta: meta}, kept, kept, 30 * time.Minute},
+		{event.NodeRef("a"), kept, other, 2 * time.Minute},
+		{event.NodeRef("a"), kept, "PodDisruptionBudget: pod web is under it", time.Minute},
+		{event.NodeRef("a"), "PodFitsNowhereElse: nodes 3 of 3", "PodFitsNowhereElse: nodes 12 of 12",
+			30 * time.Minute},
+		{event.NodeRef("a"), "QuietTime: at 2026-01-02T03:04:05Z", "QuietTime: at 2026-01-02T03:04:55Z",
+			30 * time.Minute},
+		{&karpenterv1.NodePool{ObjectMeta: meta}, "BudgetClosed: 1", "BudgetClosed: 2", 2 * time.Minute},
+	} {
+		tape := &tape{now: time.Unix(0, 0)}
+		r := tape.recorder()
+		r.Event(row.about, event.Normal, event.DisruptionBlocked, row.first)
+		said := func(after time.Duration) int {
+			tape.now = tape.now.Add(after)
+			r.Event(row.about, event.Normal, event.DisruptionBlocked, row.second)
+			return len(tape.said)
+		}
+		got := []int{said(0), said(row.again - 1), said(1)}
+		if want := []int{1, 1, 2}; !slices.Equal(got, want) {
+			t.Errorf("%T: %q and then %q: said at once, just before %s and then %v times, want %v", row.about,
+				row.first, row.second, row.again, got, want)
 		}
 	}
 }
