@@ -18,12 +18,12 @@ type pool struct {
 	available catalog.Bits
 	// custom are the pool's requirements on labels that the provider does not decide.
 	custom requirement.Set
-	// overhead is what daemons request on every node. some, by offer, is what further daemons request on some offers
-	// only; nil when there are none.
+	// overhead is what daemons request on every node. some is what further daemons request on some offers only; nil
+	// when there are none.
 	overhead  resources.Vector
-	some      []resources.Vector
-	room      *catalog.Thresholds // of offers, less some but not less overhead
-	rooms     []resources.Vector  // by offer: see roomOf
+	some      []partial
+	uneven    *uneven            // made when it is first needed: see roomFor
+	rooms     []resources.Vector // by offer, made when they are first needed: see roomOf
 	residents []resident
 	used      limit.Usage // with what this round has planned
 	// ceiling is the limit of the whole cluster, with what this round has planned; shared by the pools.
@@ -70,24 +70,13 @@ func newPool(index int, p *cluster.Pool, daemons []cluster.Daemon, left left, ce
 	own.openReservations(left.reservations)
 	own.openCommitments(left.stock)
 	own.mix = left.mixes[p.Name]
-	own.rooms = make([]resources.Vector, len(p.Catalog.Offers))
-	own.reserveDaemons(daemons)
+	for i := range daemons {
+		own.reserveDaemon(&daemons[i])
+	}
 	return own
 }
 
-// reserveDaemons sums what the daemons that will run on new nodes request (P-06).
-func (p *pool) reserveDaemons(daemons []cluster.Daemon) {
-	p.room = p.Catalog.Room
-	for i := range daemons {
-		p.reserveDaemon(&daemons[i])
-	}
-	if p.some != nil {
-		p.room = catalog.NewThresholds(len(p.Catalog.Offers), func(i int) resources.Vector {
-			return p.Catalog.Types[p.Catalog.Offers[i].Type].Allocatable.Minus(p.some[i])
-		})
-	}
-}
-
+// reserveDaemon adds what a daemon requests on the new nodes on which it will run (P-06).
 func (p *pool) reserveDaemon(daemon *cluster.Daemon) {
 	on := catalog.NewBits(len(p.Catalog.Offers))
 	switch {
@@ -105,12 +94,7 @@ func (p *pool) reserveDaemon(daemon *cluster.Daemon) {
 	if on.Count() == p.offers.Count() && !daemon.Varies(p.Name) {
 		p.overhead = p.overhead.Plus(daemon.On(p.Name, ""))
 	} else {
-		if p.some == nil {
-			p.some = make([]resources.Vector, len(p.Catalog.Offers))
-		}
-		for i := range on.All() {
-			p.some[i] = p.some[i].Plus(daemon.On(p.Name, p.Catalog.Types[p.Catalog.Offers[i].Type].Name))
-		}
+		p.some = append(p.some, p.amounts(daemon, on)...)
 	}
 	p.residents = append(p.residents, resident{shape: daemon.Shape, on: on})
 }

@@ -70,7 +70,7 @@ const attachable = "attachable-volumes-"
 // shortage returns the cause when none of the types that are left has this amount of a resource.
 func (e *explainer) shortage(component int, amount int64) cause.Code {
 	has := func(amount int64, among catalog.Bits) bool {
-		enough := e.pool.room.AtLeast(component, amount)
+		enough := e.pool.roomFor(component, amount)
 		return enough != nil && enough.Intersects(among)
 	}
 	switch {
@@ -97,11 +97,20 @@ func (p *pool) daemonsOn(offer int) resources.Vector {
 	if p.some == nil {
 		return p.overhead
 	}
-	return p.overhead.Plus(p.some[offer])
+	sum := slices.Clone(p.overhead)
+	for _, more := range p.some {
+		if more.on.Has(offer) {
+			sum = more.requests.AddTo(sum)
+		}
+	}
+	return sum
 }
 
 // roomOf returns what an offer leaves to pods. It is computed once.
 func (p *pool) roomOf(offer int) resources.Vector {
+	if p.rooms == nil {
+		p.rooms = make([]resources.Vector, len(p.Catalog.Offers))
+	}
 	if p.rooms[offer] == nil {
 		p.rooms[offer] = p.Catalog.Types[p.Catalog.Offers[offer].Type].Allocatable.Minus(p.daemonsOn(offer)).Minus(
 			p.spare)
@@ -129,8 +138,20 @@ func (p *pool) keepFitting(used, want resources.Vector, offers catalog.Bits) boo
 
 // atLeast returns the offers that leave at least amount of a component to pods; nil when none does.
 func (p *pool) atLeast(component int, amount int64) catalog.Bits {
-	return p.room.AtLeast(component,
+	return p.roomFor(component,
 		resources.Sum(amount, resources.Sum(p.overhead.At(component), p.spare.At(component))))
+}
+
+// roomFor returns the offers that have at least amount, which is above 0, of a component beside the daemons that run
+// on some offers only; nil when none has. It must not be changed.
+func (p *pool) roomFor(component int, amount int64) catalog.Bits {
+	if p.some == nil {
+		return p.Catalog.Room.AtLeast(component, amount)
+	}
+	if p.uneven == nil {
+		p.uneven = newUneven(p.Catalog, p.some)
+	}
+	return p.uneven.atLeast(component, amount)
 }
 
 // leastOf returns what every pod requests at least, in every component.
