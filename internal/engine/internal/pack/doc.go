@@ -13,8 +13,9 @@
 //	pod web-0..1    cpu=1 need=zone=b
 //
 // newSolver makes a bin of each node that pods could go to (type existing). It also prepares the pool (type pool):
-// which offers of the catalogue its requirements leave, and what its DaemonSets will take of each. An offer is an
-// instance type in a zone with one capacity type. Sets of offers are bit sets in the order of price.
+// which offers of the catalogue its requirements leave, and what its DaemonSets will take of each. The room that is
+// left beside these is worked out when a new node is first asked for (uneven.go). An offer is an instance type in a
+// zone with one capacity type. Sets of offers are bit sets in the order of price.
 //
 // The two pods share one shape (cluster.Shape), since they ask for the same. For a shape and a pool the round finds
 // the ways: the offers that a new node may have, for each alternative of the pod's node selection. Here there is one
