@@ -37,7 +37,7 @@ import (
 // Run runs the operator of AutoNodePolicy until ctx ends, or until a teardown or a release is done; then it returns
 // nil. Errors before the start are for people, one line each.
 func Run(ctx context.Context, config Config, log logr.Logger) error {
-	if err := limitMemory(os.LookupEnv); err != nil {
+	if err := serve.LimitMemory(os.LookupEnv); err != nil {
 		return err
 	}
 	servers, err := serve.OpenAddresses(config.MetricsBindAddress, config.HealthProbeBindAddress)

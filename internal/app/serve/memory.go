@@ -1,4 +1,4 @@
-package operator
+package serve
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ const (
 	leastMemory = 16 << 20
 )
 
-// limitMemory makes the Go runtime collect garbage before the container's limit ends the process. GOMEMLIMIT, the
-// runtime's own variable, wins.
-func limitMemory(lookup func(string) (string, bool)) error {
+// LimitMemory makes the Go runtime collect garbage before the container's limit ends the process. GOMEMLIMIT, the
+// runtime's own variable, wins. The error names the value of MEMORY_LIMIT if it is no number of bytes.
+func LimitMemory(lookup func(string) (string, bool)) error {
 	limit, err := heapLimit(lookup)
 	if err == nil && limit > 0 {
 		debug.SetMemoryLimit(limit)

@@ -27,24 +27,3 @@ func TestTheCacheKeepsNoImages(t *testing.T) {
 		t.Errorf("it keeps %+v", n)
 	}
 }
-
-func TestTheMemoryLimit(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		variables map[string]string
-		want      int64
-		err       string
-	}{
-		{nil, 0, ""},
-		{map[string]string{memoryLimit: "268435456"}, 241_591_905, ""},
-		{map[string]string{memoryLimit: "268435456", "GOMEMLIMIT": "1GiB"}, 0, ""},
-		{map[string]string{memoryLimit: "512"}, 0, ""},
-		{map[string]string{memoryLimit: ""}, 0, ""},
-		{map[string]string{memoryLimit: "256Mi"}, 0, `MEMORY_LIMIT is "256Mi": want a number of bytes`},
-	} {
-		got, err := heapLimit(func(name string) (string, bool) { v, found := test.variables[name]; return v, found })
-		if got != test.want || (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {
-			t.Errorf("%v: %d, %v; want %d, %q", test.variables, got, err, test.want, test.err)
-		}
-	}
-}
