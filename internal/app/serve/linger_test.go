@@ -72,11 +72,11 @@ func TestX12_AServerThatGoesGivesUpItsConnections(t *testing.T) {
 		}
 		return response.Close
 	}
-	if ask() || ask() || opened.Load() != 1 {
+	if first, second := ask(), ask(); first || second || opened.Load() != 1 {
 		t.Errorf("%d connections were opened for two requests, want one that stays", opened.Load())
 	}
 	stop()
-	if !ask() || !ask() || opened.Load() != 2 {
+	if first, second := ask(), ask(); !first || !second || opened.Load() != 2 {
 		t.Errorf("%d connections were opened, want a new one for the second request after the signal", opened.Load())
 	}
 }
