@@ -40,15 +40,23 @@ func ExampleClaimRule() {
 		fmt.Println(variable.Name, variable.Expression)
 	}
 	for _, validation := range protection.Policy.Spec.Validations {
-		fmt.Println(validation.Expression)
+		fmt.Println(strings.ReplaceAll(validation.Expression, " && ", "\n&& "))
 	}
 	// Output:
 	// true [] <nil>
 	// classes0 {'default': 0}
 	// entries0 has(object.spec.requirements) ? object.spec.requirements.filter(r, r.key == 'team') : []
 	// values0 {'blue': 0, 'red': 0}
-	// has(object.spec.nodeClassRef) && ((object.spec.nodeClassRef.group == 'karpenter.k8s.aws' && object.spec.nodeClassRef.kind == 'EC2NodeClass' && (object.spec.nodeClassRef.name in variables.classes0)))
-	// (!has(object.metadata.labels) || ((!('team' in object.metadata.labels) || object.metadata.labels['team'] in variables.values0))) && !variables.entries0.exists(r, r.operator == 'DoesNotExist') && variables.entries0.size() == 1 && variables.entries0.exists(r, r.operator == 'In' && has(r.values) && r.values.all(v, v in variables.values0))
+	// has(object.spec.nodeClassRef)
+	// && ((object.spec.nodeClassRef.group == 'karpenter.k8s.aws'
+	// && object.spec.nodeClassRef.kind == 'EC2NodeClass'
+	// && (object.spec.nodeClassRef.name in variables.classes0)))
+	// (!has(object.metadata.labels) || ((!('team' in object.metadata.labels) || object.metadata.labels['team'] in variables.values0)))
+	// && !variables.entries0.exists(r, r.operator == 'DoesNotExist')
+	// && variables.entries0.size() == 1
+	// && variables.entries0.exists(r, r.operator == 'In'
+	// && has(r.values)
+	// && r.values.all(v, v in variables.values0))
 }
 
 // Node classes with too long names together are left out, and named: NodeClaims that refer to them are refused.

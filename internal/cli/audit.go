@@ -46,8 +46,9 @@ at pods that wait, and at the pod templates of Deployments, StatefulSets, Daemon
 Nothing is ever written.
 
 Classes: OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse, and UnjudgedPod
-(in --webhook-namespace, and not of the Deployment joiner-webhook). It also finds protected nodes without a taint (NodeWithoutTaint), and entries of authorizedUsers that do not say
-which namespace they mean.
+(in --webhook-namespace, and not of the Deployment joiner-webhook). It also finds protected nodes
+without a taint (NodeWithoutTaint), and entries of authorizedUsers that do not say which namespace
+they mean.
 
 With --suggest it writes, instead, the list of authorizedUsers that these pods need: who they belong
 to, who creates them and who binds them. The class of an entry is platform (part of OpenShift),

@@ -39,14 +39,10 @@ func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 	return d.done(s)
 }
 
-// Holds reports whether nodes that were chosen before may still go together (D-09): everything on them has a place
+// holds reports whether nodes that were chosen before may still go together (D-09): everything on them has a place
 // elsewhere. If that takes a launch, because something else has come in the meantime, the launch must cost less than
 // the nodes, unless the reason is not about money. Buffers are left out: their room was considered before, and moves
 // already.
-func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.Node) bool {
-	return hear(s, 0).holds(reason, nodes)
-}
-
 func (h *hearing) holds(reason plan.DisruptionReason, nodes []*cluster.Node) bool {
 	if h.hasRoom(nodes) {
 		return true

@@ -284,7 +284,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 // advance takes a launched claim as far as is possible now.
 func (c *Controller) advance(ctx context.Context, w *work) error {
 	var err error
-	if w.node, err = c.nodeOf(ctx, w.claim); err != nil {
+	if w.node, err = c.config.nodeOf(ctx, w.claim); err != nil {
 		return err
 	}
 	if w.node != nil {
@@ -345,17 +345,17 @@ func (c *Controller) saveStatus(ctx context.Context, before, claim *karpenterv1.
 
 // nodeOf returns the node of a launched claim, or nil if none is ours: a claim may name another program's machine. The
 // node is the cache's own and must not be changed.
-func (c *Controller) nodeOf(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
+func (c *Config) nodeOf(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
 	if claim.Status.ProviderID == "" {
 		return nil, nil
 	}
 	var nodes corev1.NodeList
-	if err := c.config.Client.List(ctx, &nodes, client.MatchingFields{IndexNodeProviderID: claim.Status.ProviderID},
+	if err := c.Client.List(ctx, &nodes, client.MatchingFields{IndexNodeProviderID: claim.Status.ProviderID},
 		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("looking for the node of NodeClaim %s: %w", claim.Name, err)
 	}
 	for i := range nodes.Items {
-		if node := &nodes.Items[i]; c.config.Fleet.OwnsNode(node, claim, nil) {
+		if node := &nodes.Items[i]; c.Fleet.OwnsNode(node, claim, nil) {
 			return node, nil
 		}
 	}

@@ -40,7 +40,7 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 		// NotFound is an error here: a cloud may be an API server, and lack objects of its own.
 		return reconcile.Result{RequeueAfter: left}, err
 	}
-	node, err := c.nodeOf(ctx, w.claim)
+	node, err := c.config.nodeOf(ctx, w.claim)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -185,7 +185,7 @@ func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, 
 			alive[claim.Status.ProviderID] || g.config.Now().Sub(since) < grace {
 			continue
 		}
-		node, err := (&Controller{config: g.config}).nodeOf(ctx, claim)
+		node, err := g.config.nodeOf(ctx, claim)
 		if err != nil {
 			failures = append(failures, err)
 			continue

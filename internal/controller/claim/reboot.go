@@ -39,7 +39,7 @@ func reboots(claim *karpenterv1.NodeClaim) bool {
 //     replaces it if it is still unhealthy. If it is not ready, the claim is given up.
 func (c *Controller) endReboot(ctx context.Context, w *work) (gone bool, err error) {
 	known, found := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
-	if w.node, err = c.nodeOf(ctx, w.claim); err != nil || w.node == nil {
+	if w.node, err = c.config.nodeOf(ctx, w.claim); err != nil || w.node == nil {
 		return false, err // without a node, others decide
 	}
 	if !found || known.Status != metav1.ConditionTrue {

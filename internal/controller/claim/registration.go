@@ -83,7 +83,7 @@ func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 				return false, nil
 			}
 			// That takes time, and others write to a fresh node meanwhile.
-			fresh, err := c.nodeOf(ctx, w.claim)
+			fresh, err := c.config.nodeOf(ctx, w.claim)
 			if err != nil {
 				return false, err
 			}
@@ -110,7 +110,7 @@ func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 		}
 		// Others write to a fresh node all the time. The cache's newer version is tried at once: a new step would
 		// request the instance again.
-		fresh, lookErr := c.nodeOf(ctx, w.claim)
+		fresh, lookErr := c.config.nodeOf(ctx, w.claim)
 		if tried || !apierrors.IsInvalid(err) || lookErr != nil || fresh == nil ||
 			fresh.ResourceVersion == before.ResourceVersion {
 			return false, fmt.Errorf("registering node %s: %w", before.Name, err)
